@@ -30,7 +30,7 @@ class Stmt {
   Stmt(const Stmt&) = delete;
   Stmt& operator=(const Stmt&) = delete;
 
-  // Parameters are counted from 1.
+  // Parameters are counted from 1. A refused value is reported by the next Step() or Run().
   Stmt& Bind(int index, int64_t value);
   Stmt& Bind(int index, std::string_view value);  // text, copied
   Stmt& BindNull(int index);
@@ -51,6 +51,7 @@ class Stmt {
   friend class Db;
   sqlite3* db_ = nullptr;
   sqlite3_stmt* stmt_ = nullptr;
+  int bind_error_ = 0;
 };
 
 struct OpenOptions {

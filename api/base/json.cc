@@ -32,7 +32,8 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
   bool Uint(unsigned i) { return Add(Json(i)); }
   bool Int64(int64_t i) { return Add(Json(i)); }
   bool Uint64(uint64_t i) {
-    return i > static_cast<uint64_t>(INT64_MAX) ? Add(Json(static_cast<double>(i))) : Add(Json(static_cast<int64_t>(i)));
+    return i > static_cast<uint64_t>(INT64_MAX) ? Add(Json(static_cast<double>(i)))
+                                                : Add(Json(static_cast<int64_t>(i)));
   }
   bool Double(double d) { return Add(Json(d)); }
   bool String(const char* s, rapidjson::SizeType n, bool) { return Add(Json(std::string(s, n))); }

@@ -26,7 +26,7 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;
 
-  Json() = default;  // null
+  Json() = default;                                           // null
   Json(std::nullptr_t) {}                                     // NOLINT(google-explicit-constructor)
   Json(bool b) : value_(b) {}                                 // NOLINT(google-explicit-constructor)
   Json(int i) : value_(static_cast<int64_t>(i)) {}            // NOLINT(google-explicit-constructor)
@@ -65,17 +65,17 @@ class Json {
 
   // Read with a default, for a value of another type too.
   bool AsBool(bool other = false) const;
-  int64_t AsInt(int64_t other = 0) const;       // a double without fraction counts
+  int64_t AsInt(int64_t other = 0) const;  // a double without fraction counts
   double AsDouble(double other = 0) const;
-  const std::string& AsString() const;          // "" for another type
-  const Array& AsArray() const;                 // empty for another type
-  const Object& AsObject() const;               // empty for another type
+  const std::string& AsString() const;  // "" for another type
+  const Array& AsArray() const;         // empty for another type
+  const Object& AsObject() const;       // empty for another type
 
   // REQUIRES: IsArray() / IsObject(); a null becomes one.
   Array& MutableArray();
   Object& MutableObject();
 
-  size_t size() const;   // members or items, else 0
+  size_t size() const;  // members or items, else 0
   bool empty() const { return size() == 0; }
 
   // The member, or nullptr when absent or when this is no object.
@@ -90,7 +90,7 @@ class Json {
   // The member, made when absent. A null becomes an object. REQUIRES: null or object.
   Json& operator[](std::string_view key);
   void Set(std::string_view key, Json value) { (*this)[key] = std::move(value); }
-  bool Remove(std::string_view key);            // whether it was there
+  bool Remove(std::string_view key);  // whether it was there
   void Push(Json value) { MutableArray().push_back(std::move(value)); }
 
   // Equal as JSON: order of members does not count, 1 and 1.0 are equal.

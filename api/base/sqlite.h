@@ -58,7 +58,7 @@ struct OpenOptions {
   Synchronous synchronous = Synchronous::kFull;
   int busy_timeout_ms = 5000;
   int64_t cache_kib = 1024;
-  std::string vfs;            // "" is the default one; tests name a faulty one
+  std::string vfs;  // "" is the default one; tests name a faulty one
   bool read_only = false;
 };
 

@@ -32,14 +32,11 @@ Disposition DispositionOf(Code code) {
     case Code::kConflict:
     case Code::kExpired:
     case Code::kPrecondition:
-    case Code::kAlreadyExists:
-      return Disposition::kReobserve;
+    case Code::kAlreadyExists: return Disposition::kReobserve;
     case Code::kInvalid:
     case Code::kUnsupported:
-    case Code::kCorrupt:
-      return Disposition::kStalled;
-    case Code::kCancelled:
-      return Disposition::kStop;
+    case Code::kCorrupt: return Disposition::kStalled;
+    case Code::kCancelled: return Disposition::kStop;
     case Code::kOk:
     case Code::kNotFound:
     case Code::kUnauthorized:
@@ -48,8 +45,7 @@ Disposition DispositionOf(Code code) {
     case Code::kTimeout:
     case Code::kBusy:
     case Code::kExhausted:
-    case Code::kInternal:
-      return Disposition::kRetry;
+    case Code::kInternal: return Disposition::kRetry;
   }
   Die(__FILE__, __LINE__, "unknown Code");
 }

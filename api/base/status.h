@@ -18,32 +18,32 @@ namespace lockkeeper {
 // The kind of an error. It decides what a reconcile loop does next (see DispositionOf).
 enum class Code {
   kOk,
-  kInvalid,          // the input can never succeed as it stands
-  kNotFound,         // the thing named does not exist
-  kAlreadyExists,    // a create met an existing thing
-  kConflict,         // optimistic lock lost: read again, decide again
-  kExpired,          // a resourceVersion or token is too old: list again
-  kPrecondition,     // a named precondition (uid, resourceVersion, state) does not hold
-  kUnauthorized,     // no or wrong credentials
-  kForbidden,        // credentials are known but not allowed
-  kUnavailable,      // nobody answers, or the answer was "not now"
-  kTimeout,          // no answer within the deadline; the effect is unknown
-  kBusy,             // another holder has it
-  kExhausted,        // disk full, no descriptors, quota
-  kCorrupt,          // stored data is damaged
-  kUnsupported,      // this build or driver cannot do it
-  kCancelled,        // the caller asked to stop
-  kInternal,         // a defect of ours, or an answer that makes no sense
+  kInvalid,        // the input can never succeed as it stands
+  kNotFound,       // the thing named does not exist
+  kAlreadyExists,  // a create met an existing thing
+  kConflict,       // optimistic lock lost: read again, decide again
+  kExpired,        // a resourceVersion or token is too old: list again
+  kPrecondition,   // a named precondition (uid, resourceVersion, state) does not hold
+  kUnauthorized,   // no or wrong credentials
+  kForbidden,      // credentials are known but not allowed
+  kUnavailable,    // nobody answers, or the answer was "not now"
+  kTimeout,        // no answer within the deadline; the effect is unknown
+  kBusy,           // another holder has it
+  kExhausted,      // disk full, no descriptors, quota
+  kCorrupt,        // stored data is damaged
+  kUnsupported,    // this build or driver cannot do it
+  kCancelled,      // the caller asked to stop
+  kInternal,       // a defect of ours, or an answer that makes no sense
 };
 
 std::string_view CodeName(Code code);
 
 // What a loop does after an error of this kind.
 enum class Disposition {
-  kRetry,       // again with back-off
-  kReobserve,   // at once, from a fresh observation
-  kStalled,     // not before something changes
-  kStop,        // the loop is ending
+  kRetry,      // again with back-off
+  kReobserve,  // at once, from a fresh observation
+  kStalled,    // not before something changes
+  kStop,       // the loop is ending
 };
 Disposition DispositionOf(Code code);
 
@@ -77,7 +77,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     if (status_.ok()) Die(__FILE__, __LINE__, "Result made from an ok Status");
   }
@@ -105,15 +105,15 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-#define LK_CHECK(cond) \
-  do { \
+#define LK_CHECK(cond)                                                          \
+  do {                                                                          \
     if (!(cond)) ::lockkeeper::Die(__FILE__, __LINE__, "CHECK failed: " #cond); \
   } while (0)
 
-#define LK_RETURN_IF_ERROR(expr) \
-  do { \
+#define LK_RETURN_IF_ERROR(expr)              \
+  do {                                        \
     ::lockkeeper::Status lk_status_ = (expr); \
-    if (!lk_status_.ok()) return lk_status_; \
+    if (!lk_status_.ok()) return lk_status_;  \
   } while (0)
 
 #define LK_CONCAT_INNER(a, b) a##b
@@ -121,8 +121,8 @@ class [[nodiscard]] Result {
 // LK_ASSIGN_OR_RETURN(auto x, Call());
 #define LK_ASSIGN_OR_RETURN(lhs, expr) LK_ASSIGN_OR_RETURN_IMPL(LK_CONCAT(lk_result_, __LINE__), lhs, expr)
 #define LK_ASSIGN_OR_RETURN_IMPL(result, lhs, expr) \
-  auto result = (expr); \
-  if (!result.ok()) return result.status(); \
+  auto result = (expr);                             \
+  if (!result.ok()) return result.status();         \
   lhs = std::move(*result)
 
 }  // namespace lockkeeper

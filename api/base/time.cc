@@ -20,9 +20,7 @@ class RealClock : public Clock {
 
 }  // namespace
 
-Duration Deadline::Left(const Now& now) const {
-  return boot_id == now.boot_id ? boot - now.boot : wall - now.wall;
-}
+Duration Deadline::Left(const Now& now) const { return boot_id == now.boot_id ? boot - now.boot : wall - now.wall; }
 
 const Clock& SystemClock() {
   static const RealClock clock;

@@ -4,10 +4,10 @@
 # tests/peers. Does nothing when they are up to date.
 #
 #   scripts/peers.sh          build what is missing or old
-#   scripts/peers.sh --check  say whether they could be had; build nothing
+#   scripts/peers.sh --check  say whether they can be had here; build nothing
 #
 # KUBEBUILDER_ASSETS may name a folder with a ready-made kube-apiserver and etcd,
-# as envtest has it: those are linked instead of built.
+# as envtest has it. What is in it is linked; the rest is built if there is Go.
 #
 # Exit status 77: the peers cannot be had on this machine; one line says why.
 set -euo pipefail
@@ -16,10 +16,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 module=$root/tests/peers
 out=$root/build/peers
 stamp=$out/.stamp
-assets=${KUBEBUILDER_ASSETS:-}
-
-servers=(etcd etcdctl etcdutl kube-apiserver kubectl)
-own=(informer election manager)
+all=(etcd etcdctl etcdutl kube-apiserver kubectl informer election manager)
 
 package_of() {
   case $1 in
@@ -30,25 +27,17 @@ package_of() {
   esac
 }
 
-cannot() {
-  echo "peers: $1" >&2
-  exit 77
-}
-
-have_assets() {
-  [[ -n $assets && -x $assets/kube-apiserver && -x $assets/etcd ]]
-}
-
-# What the binaries are made from, in one word. Sources are named relative to
-# the module, so that the same tree elsewhere has the same key.
+# What build/peers is made from, in one word.
 key() {
   {
     (cd "$module" && find go.mod go.sum cmd internal -type f -print0 | sort -z | xargs -0 sha256sum)
     sha256sum <"${BASH_SOURCE[0]}"
-    go env GOVERSION GOOS GOARCH 2>/dev/null || true
-    if have_assets; then
-      stat -Lc '%n %s %Y' "$assets/kube-apiserver" "$assets/etcd"
+    if ((${#built[@]})); then
+      go env GOVERSION GOOS GOARCH
     fi
+    for name in ${linked[@]+"${linked[@]}"}; do
+      stat -Lc '%n %s %Y' "$assets/$name"
+    done
   } | sha256sum | cut -d' ' -f1
 }
 
@@ -71,38 +60,49 @@ build() {
   echo "peers: built $name in $((SECONDS - start)) s"
 }
 
+assets=${KUBEBUILDER_ASSETS:-}
+if [[ -n $assets && -x $assets/kube-apiserver && -x $assets/etcd ]]; then
+  assets=$(cd "$assets" && pwd)
+else
+  assets=
+fi
+no_go=
 if ! command -v go >/dev/null; then
-  have_assets || cannot "no Go on this machine, and KUBEBUILDER_ASSETS names no kube-apiserver and etcd"
-  own=()
-elif ! why=$(cd "$module" && go list -m 2>&1); then
-  have_assets || cannot "${why//$'\n'/ }"
-  own=()
+  no_go="no Go on this machine"
+elif ! no_go=$(cd "$module" && go list -m 2>&1 >/dev/null); then
+  no_go=${no_go//$'\n'/ }  # This Go is too old.
+fi
+if [[ -z $assets && -n $no_go ]]; then
+  echo "peers: $no_go, and KUBEBUILDER_ASSETS names no kube-apiserver and etcd" >&2
+  exit 77
 fi
 [[ ${1:-} != --check ]] || exit 0
+
+linked=()
+built=()
+for name in "${all[@]}"; do
+  if [[ -n $assets && -x $assets/$name ]]; then
+    linked+=("$name")
+  elif [[ -z $no_go ]]; then
+    built+=("$name")
+  fi
+done
 
 mkdir -p "$out"
 exec 9>"$out/.lock"
 flock 9
-
 key=$(key)
-if have_assets; then
-  servers=(kube-apiserver etcd)
-fi
-if [[ -f $stamp && $(<"$stamp") == "$key" ]] && complete "${servers[@]}" ${own[@]+"${own[@]}"}; then
+if [[ -f $stamp && $(<"$stamp") == "$key" ]] &&
+  complete ${linked[@]+"${linked[@]}"} ${built[@]+"${built[@]}"}; then
   exit 0
 fi
 
 rm -f "$stamp"
-if have_assets; then
-  for name in kube-apiserver etcd kubectl; do
-    if [[ -x $assets/$name ]]; then
-      ln -sfn "$(cd "$assets" && pwd)/$name" "$out/$name"
-    fi
-  done
-  echo "peers: kube-apiserver and etcd from $assets"
-  todo=(${own[@]+"${own[@]}"})
-else
-  todo=("${servers[@]}" "${own[@]}")
+for name in ${linked[@]+"${linked[@]}"}; do
+  ln -sfn "$assets/$name" "$out/$name"
+  echo "peers: linked $name from KUBEBUILDER_ASSETS"
+done
+if ((${#built[@]})); then
   # The version is the pinned one; the build alone would leave a placeholder.
   version=$(cd "$module" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
   IFS=. read -r major minor _ <<<"${version#v}"
@@ -110,7 +110,7 @@ else
   kubernetes_version="-X $prefix.gitVersion=$version -X $prefix.gitMajor=$major"
   kubernetes_version+=" -X $prefix.gitMinor=$minor -X $prefix.gitTreeState=clean"
 fi
-for name in ${todo[@]+"${todo[@]}"}; do
+for name in ${built[@]+"${built[@]}"}; do
   build "$name"
 done
 echo "$key" >"$stamp"

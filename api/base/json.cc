@@ -97,6 +97,54 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
   std::vector<std::string>* duplicates_;
 };
 
+// The length of the well-formed UTF-8 sequence that `text` starts with, else 0. Overlong forms, surrogates and
+// code points over 10FFFF are not well formed.
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
+    return follows(1) && follows(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
+    return follows(1) && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+template <typename Writer>
+void WriteString(std::string_view text, Writer& w) {
+  size_t good = 0;
+  while (good < text.size()) {
+    const size_t n = Utf8Length(text.substr(good));
+    if (n == 0) break;
+    good += n;
+  }
+  if (good == text.size()) {
+    w.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+    return;
+  }
+  // Bytes of others (a process's output, a file) may be no UTF-8: each becomes U+FFFD, so that what we print is
+  // JSON whatever happens.
+  std::string mended(text.substr(0, good));
+  while (good < text.size()) {
+    const size_t n = Utf8Length(text.substr(good));
+    if (n == 0) {
+      mended += "\xef\xbf\xbd";
+    } else {
+      mended += text.substr(good, n);
+    }
+    good += n == 0 ? 1 : n;
+  }
+  w.String(mended.data(), static_cast<rapidjson::SizeType>(mended.size()));
+}
+
+bool IsWhole(double d) { return std::trunc(d) == d && std::abs(d) < 9.2e18; }
+
 template <typename Writer>
 void Write(const Json& json, bool sorted, Writer& w) {
   if (json.IsNull()) {
@@ -107,13 +155,15 @@ void Write(const Json& json, bool sorted, Writer& w) {
     w.Int64(json.AsInt());
   } else if (json.IsDouble()) {
     const double d = json.AsDouble();
-    if (std::isfinite(d)) {
+    if (sorted && IsWhole(d)) {
+      w.Int64(static_cast<int64_t>(d));  // equal values print alike
+    } else if (std::isfinite(d)) {
       w.Double(d);
     } else {
       w.Null();
     }
   } else if (json.IsString()) {
-    w.String(json.AsString().data(), static_cast<rapidjson::SizeType>(json.AsString().size()));
+    WriteString(json.AsString(), w);
   } else if (json.IsArray()) {
     w.StartArray();
     for (const Json& item : json.AsArray()) Write(item, sorted, w);
@@ -121,7 +171,7 @@ void Write(const Json& json, bool sorted, Writer& w) {
   } else {
     w.StartObject();
     const auto member = [&](const Json::Member& m) {
-      w.Key(m.first.data(), static_cast<rapidjson::SizeType>(m.first.size()));
+      WriteString(m.first, w);
       Write(m.second, sorted, w);
     };
     if (sorted) {
@@ -158,6 +208,10 @@ Result<Json> Json::Parse(std::string_view text, std::vector<std::string>* duplic
                                            ? "nested deeper than " + std::to_string(kMaxDepth)
                                            : std::string(rapidjson::GetParseError_En(result.Code()))));
   }
+  // To the library a NUL is the end of the text; to us it is a byte that does not belong there.
+  if (stream.Tell() < text.size()) {
+    return Status(Code::kInvalid, "not JSON at offset " + std::to_string(stream.Tell()) + ": a NUL after the value");
+  }
   return std::move(builder.root);
 }
 
@@ -180,7 +234,7 @@ bool Json::AsBool(bool other) const {
 int64_t Json::AsInt(int64_t other) const {
   if (const int64_t* i = std::get_if<int64_t>(&value_)) return *i;
   if (const double* d = std::get_if<double>(&value_)) {
-    if (std::trunc(*d) == *d && std::abs(*d) < 9.2e18) return static_cast<int64_t>(*d);
+    if (IsWhole(*d)) return static_cast<int64_t>(*d);
   }
   return other;
 }

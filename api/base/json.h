@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -40,6 +41,10 @@ class Json {
   Json(std::string s) : value_(std::move(s)) {}               // NOLINT(google-explicit-constructor)
   Json(Array a) : value_(std::move(a)) {}                     // NOLINT(google-explicit-constructor)
   Json(Object o) : value_(std::move(o)) {}                    // NOLINT(google-explicit-constructor)
+  // A pointer would be taken for a bool.
+  template <typename T>
+  requires(!std::is_same_v<std::remove_cv_t<T>, char>) Json(T*)
+  = delete;  // NOLINT(google-explicit-constructor)
 
   static Json MakeObject(std::initializer_list<Member> members = {}) { return Json(Object(members)); }
   static Json MakeArray(std::initializer_list<Json> items = {}) { return Json(Array(items)); }
@@ -48,7 +53,7 @@ class Json {
   // A member that stands twice keeps its last value; `duplicates`, when given, gets its dotted path.
   static Result<Json> Parse(std::string_view text, std::vector<std::string>* duplicates = nullptr);
 
-  // Compact, members in their order.
+  // Compact, members in their order. Bytes that are no UTF-8 become U+FFFD; NaN and infinities become null.
   std::string Dump() const;
   std::string DumpPretty() const;  // indented by 2
   // Compact with members sorted by name at each level: for hashing and comparing.

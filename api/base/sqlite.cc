@@ -23,32 +23,22 @@ Code CodeOf(int rc, int system_errno) {
   switch (rc & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:
-    case SQLITE_DONE:
-      return Code::kInternal;
+    case SQLITE_DONE: return Code::kInternal;
     case SQLITE_FULL:
-    case SQLITE_NOMEM:
-      return Code::kExhausted;
+    case SQLITE_NOMEM: return Code::kExhausted;
     case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return Code::kBusy;
+    case SQLITE_LOCKED: return Code::kBusy;
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      return Code::kCorrupt;
-    case SQLITE_CONSTRAINT:
-      return Code::kAlreadyExists;
+    case SQLITE_NOTADB: return Code::kCorrupt;
+    case SQLITE_CONSTRAINT: return Code::kAlreadyExists;
     case SQLITE_CANTOPEN:
-    case SQLITE_IOERR:
-      return Code::kUnavailable;
+    case SQLITE_IOERR: return Code::kUnavailable;
     case SQLITE_PERM:
     case SQLITE_AUTH:
-    case SQLITE_READONLY:
-      return Code::kForbidden;
-    case SQLITE_TOOBIG:
-      return Code::kInvalid;
-    case SQLITE_INTERRUPT:
-      return Code::kCancelled;
-    default:
-      return Code::kInternal;
+    case SQLITE_READONLY: return Code::kForbidden;
+    case SQLITE_TOOBIG: return Code::kInvalid;
+    case SQLITE_INTERRUPT: return Code::kCancelled;
+    default: return Code::kInternal;
   }
 }
 
@@ -81,9 +71,7 @@ Status ErrorOf(sqlite3* db, int rc, std::string_view attempt) {
   return {CodeOf(rc, system_errno), std::move(message)};
 }
 
-Stmt::~Stmt() {
-  sqlite3_finalize(stmt_);
-}
+Stmt::~Stmt() { sqlite3_finalize(stmt_); }
 
 Stmt::Stmt(Stmt&& other) noexcept
     : db_(std::exchange(other.db_, nullptr)),
@@ -151,13 +139,9 @@ void Stmt::Reset() {
   sqlite3_reset(stmt_);
 }
 
-int64_t Stmt::Int(int column) const {
-  return sqlite3_column_int64(stmt_, column);
-}
+int64_t Stmt::Int(int column) const { return sqlite3_column_int64(stmt_, column); }
 
-std::string Stmt::Text(int column) const {
-  return std::string(TextView(column));
-}
+std::string Stmt::Text(int column) const { return std::string(TextView(column)); }
 
 std::string_view Stmt::TextView(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(stmt_, column));
@@ -165,15 +149,11 @@ std::string_view Stmt::TextView(int column) const {
   return {text, static_cast<size_t>(sqlite3_column_bytes(stmt_, column))};
 }
 
-bool Stmt::IsNull(int column) const {
-  return sqlite3_column_type(stmt_, column) == SQLITE_NULL;
-}
+bool Stmt::IsNull(int column) const { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
 
 // close_v2 would keep a connection with a live statement as a zombie, with its locks; a Stmt dies before
 // its Db, so close() succeeds.
-Db::~Db() {
-  sqlite3_close(db_);
-}
+Db::~Db() { sqlite3_close(db_); }
 
 Db::Db(Db&& other) noexcept : db_(std::exchange(other.db_, nullptr)) {}
 
@@ -245,12 +225,8 @@ Status Db::Transaction(const std::function<Status()>& body) {
   return status;
 }
 
-int64_t Db::LastInsertRowid() const {
-  return sqlite3_last_insert_rowid(db_);
-}
-int64_t Db::Changes() const {
-  return sqlite3_changes64(db_);
-}
+int64_t Db::LastInsertRowid() const { return sqlite3_last_insert_rowid(db_); }
+int64_t Db::Changes() const { return sqlite3_changes64(db_); }
 
 Status Db::BackupTo(const std::string& path, int pages) {
   const std::string attempt = "back up to " + path;

@@ -19,7 +19,7 @@ namespace lockkeeper {
 using Duration = std::chrono::microseconds;
 using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;  // wall clock, UTC
 
-constexpr Duration Seconds(double s) { return Duration(static_cast<int64_t>(s * 1e6)); }
+constexpr Duration Seconds(double s) { return Duration(static_cast<int64_t>(s * 1e6 + (s < 0 ? -0.5 : 0.5))); }
 constexpr Duration Milliseconds(int64_t ms) { return Duration(ms * 1000); }
 constexpr double ToSeconds(Duration d) { return static_cast<double>(d.count()) / 1e6; }
 
@@ -65,7 +65,7 @@ const std::string& BootId();
 std::string FormatTime(Time t);
 std::string FormatMicroTime(Time t);
 Result<Time> ParseTime(std::string_view text);
-// "850ms", "12s", "3m4s", "5h2m", "3d4h": as kubectl prints ages.
+// "850ms", "12s", "3m4s", "5h2m", "3d4h", "2y40d": as kubectl prints ages.
 std::string FormatAge(Duration d);
 
 }  // namespace lockkeeper

@@ -44,7 +44,7 @@ struct FrontBackendOpen {
   bool operator==(const FrontBackendOpen&) const = default;
 };
 
-struct FrontStatus {
+struct FrontState {
   std::optional<FrontTarget> target;   // none: never set (holds and waits)
   int64_t generation = 0;              // counts changes of the target over the front's life, persisted
   std::vector<FrontBackendOpen> open;
@@ -57,7 +57,7 @@ struct FrontStatus {
   double uptime_seconds = 0;
   std::string version;
   std::string listen;
-  bool operator==(const FrontStatus&) const = default;
+  bool operator==(const FrontState&) const = default;
 
   // Connections open on a backend; 0 when it has none.
   int OpenOn(const std::string& slot, int64_t incarnation) const {
@@ -73,9 +73,9 @@ class FrontAdmin {
  public:
   virtual ~FrontAdmin() = default;
   // `front` is "NAMESPACE/NAME".
-  virtual Result<FrontStatus> Get(const std::string& front) = 0;
+  virtual Result<FrontState> Get(const std::string& front) = 0;
   // After ok, every connection accepted later goes to the target. Repeating is harmless.
-  virtual Result<FrontStatus> Set(const std::string& front, const FrontTarget& target) = 0;
+  virtual Result<FrontState> Set(const std::string& front, const FrontTarget& target) = 0;
   // Begins to close what is open on a backend that is not current: quiet and streaming connections first, the
   // rest at the deadline. Answers how many are under drain. A repeat may only shorten the deadline.
   virtual Result<int> Drain(const std::string& front, const std::string& slot, int64_t incarnation,

@@ -43,14 +43,14 @@ class Ledger {
   // now stands.
   virtual Result<ServerRecord> Update(const ServerKey& key, const std::function<Status(ServerRecord&)>& change) = 0;
   // Update, and in the same commit the outcome of a finished operation, for ever.
-  virtual Result<ServerRecord> Finish(const ServerKey& key, const Outcome& outcome,
+  virtual Result<ServerRecord> Finish(const ServerKey& key, const OutcomeRecord& outcome,
                                       const std::function<Status(ServerRecord&)>& change) = 0;
   virtual Status Remove(const ServerKey& key) = 0;
 
   // The newest outcome of an operation by namespace, name and kind; kNotFound when none was ever finished.
-  virtual Result<Outcome> FindOutcome(const std::string& kind, const std::string& ns, const std::string& name) = 0;
+  virtual Result<OutcomeRecord> FindOutcome(const std::string& kind, const std::string& ns, const std::string& name) = 0;
   // Newest first.
-  virtual Result<std::vector<Outcome>> Outcomes(const std::string& server, int limit) = 0;
+  virtual Result<std::vector<OutcomeRecord>> Outcomes(const std::string& server, int limit) = 0;
 
   // Small documents of other reconcilers (releases, backups, fronts): kind and key to JSON text.
   virtual Result<std::string> GetDocument(const std::string& kind, const std::string& key) = 0;

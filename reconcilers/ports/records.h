@@ -15,6 +15,7 @@
 
 #include "api/types/roll.h"
 #include "api/types/server.h"
+#include "api/types/slot.h"
 #include "reconcilers/ports/host_files.h"
 #include "reconcilers/ports/units.h"
 
@@ -28,13 +29,13 @@ struct ServerKey {
 };
 
 // One build on this host.
-struct BuildRef {
+struct HostBuild {
   std::string version;
   std::string commit;
   std::string sha256;        // of the artifact
   std::string path;          // unpacked release
   std::string exec_sha256;   // of the executable that argv[0] names
-  bool operator==(const BuildRef&) const = default;
+  bool operator==(const HostBuild&) const = default;
 };
 
 struct CompanionSpec {
@@ -50,7 +51,7 @@ struct SlotIntent {
   int64_t invocation = 0;    // numbers a start of it, from 1; a higher one is a new start
   UnitSpec unit;             // argv and env may hold {companion.NAME.port}: filled in before the go
   std::vector<CompanionSpec> companions;
-  BuildRef build;
+  HostBuild build;
   std::string root;
   std::string store_url;
   bool running = false;      // desired: the process of `invocation` runs / nothing of this slot runs
@@ -68,8 +69,6 @@ struct CompanionActual {
   bool operator==(const CompanionActual&) const = default;
 };
 
-enum class StopReason { kNone, kRequested, kExit, kSignal, kOom, kTimeout, kHostReboot };
-
 // What the host was last seen to run for that intent. [slot]
 struct SlotActual {
   int64_t incarnation = 0;
@@ -85,7 +84,7 @@ struct SlotActual {
   Time killed_at{};
   std::optional<UnitExit> exit;
   Time exited_at{};
-  StopReason stop_reason = StopReason::kNone;
+  std::optional<StopReason> stop_reason;
   std::vector<CompanionActual> companions;
   std::string error;         // why it could not be started: names the file or the errno
   std::string error_code;    // CodeName of it
@@ -93,13 +92,13 @@ struct SlotActual {
   bool operator==(const SlotActual&) const = default;
 };
 
-struct SlotRecord {
+struct SlotEntry {
   SlotIntent intent;
   SlotActual actual;
   // The rendering before this one, for an undo in the same slot (shape Single). [plan]
   std::optional<SlotIntent> previous;
   Time ready_at{};           // first Ready of the present invocation [plan]
-  bool operator==(const SlotRecord&) const = default;
+  bool operator==(const SlotEntry&) const = default;
 };
 
 // A stop of ours in the plan: deadlines, notes and findings of the one operation in flight. [plan]
@@ -113,7 +112,7 @@ struct OperationRecord {
   std::string requested_by;
   std::string from, to;      // slots
   bool outage = false;
-  BuildRef target;
+  HostBuild target;
   RollSpec spec;             // resolved: timeouts, gates, backup, restore
   std::string step;          // name of the step being taken, of roll.md's table ("Admit" … "Done")
   std::map<std::string, Deadline> deadlines;   // by step
@@ -133,25 +132,25 @@ struct OperationRecord {
   std::vector<std::string> undo_errors;
   bool flipped_back = false;                   // rule B used
   bool emergency_flip = false;                 // rule A's flip used
-  RollStatus report;                           // the report as far as known
+  RollReport report;                           // the report as far as known
   bool operator==(const OperationRecord&) const = default;
 };
 
-struct Outcome {
+struct OutcomeRecord {
   std::string kind, ns, name, uid, spec_hash, server;
   std::string version;
-  std::string outcome;       // Succeeded, RolledBack, Aborted, Abandoned, Failed
+  Outcome outcome = Outcome::kFailed;
   std::string reason, message;
   std::string requested_by;
   Time started_at{}, finished_at{};
-  std::optional<RollStatus> report;
-  bool operator==(const Outcome&) const = default;
+  std::optional<RollReport> report;
+  bool operator==(const OutcomeRecord&) const = default;
 };
 
-struct RejectedBuild {
+struct RejectedEntry {
   std::string version, exec_sha256, reason;
   Time at{};
-  bool operator==(const RejectedBuild&) const = default;
+  bool operator==(const RejectedEntry&) const = default;
 };
 
 struct ServerRecord {
@@ -166,7 +165,7 @@ struct ServerRecord {
   std::string active;        // the recorded active slot: the only flip intent; "" before the first install [plan]
   bool hold = false;         // the front is to hold (outage, undo of one, active slot has no address) [plan]
   int64_t incarnations = 0;  // counter [plan]
-  std::map<std::string, SlotRecord> slots;
+  std::map<std::string, SlotEntry> slots;
   std::string store_url;     // follows the active slot [plan]
   std::string member_token_of;   // slot#incarnation whose token the member file holds [plan]
   bool installed = false;    // was Ready once [plan]
@@ -174,8 +173,8 @@ struct ServerRecord {
   std::map<std::string, std::string> shared_hashes;  // [plan]
   std::string version;       // of the active build [plan]
   std::optional<OperationRecord> operation;      // [plan]
-  std::vector<Outcome> history;                  // newest first, at most 20 here; all are in outcomes [plan]
-  std::vector<RejectedBuild> rejected;           // [plan]
+  std::vector<OutcomeRecord> history;                  // newest first, at most 20 here; all are in outcomes [plan]
+  std::vector<RejectedEntry> rejected;           // [plan]
   std::optional<std::string> last_restarted_at;  // first sight only records it [plan]
   int64_t declared_attempts = 0;                 // counter for names of declared Upgrades [plan]
   bool store_touched_by_new_build = false;       // [plan]

@@ -1,11 +1,25 @@
-# lk_library(NAME SRCS a.cc … DEPS x y …): one static library per layer.
-# lk_test(NAME LABEL unit|sequence|integration|e2e TIMEOUT s SRCS … DEPS …): one GoogleTest program.
+# lk_library(NAME SRCS a.cc … DEPS x y … PRIVATE_DEPS …): one static library per layer.
+# lk_program(NAME SRCS … DEPS …): a program of the product, in the build folder's root, and installed.
+# lk_test(NAME LABEL unit|sequence|integration|e2e|bench TIMEOUT s SRCS … DEPS … ARGS …): one GoogleTest program.
 # Dependencies point one way: reconcilers -> controller -> api/transport -> api/types -> api/base.
+
+# The folders below tests/ whose programs also run under ThreadSanitizer: the runtime and the front.
+set(LK_TSAN_AREAS base transport controller front)
+
 function(lk_library name)
   cmake_parse_arguments(A "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${A_SRCS})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${A_DEPS} PRIVATE lk_warnings ${A_PRIVATE_DEPS})
+endfunction()
+
+function(lk_program name)
+  cmake_parse_arguments(A "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${A_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE lk_warnings ${A_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
 function(lk_test name)
@@ -14,8 +28,38 @@ function(lk_test name)
   endif()
   cmake_parse_arguments(A "" "LABEL;TIMEOUT" "SRCS;DEPS;ARGS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${A_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE lk_warnings ${A_DEPS} GTest::gtest GTest::gtest_main)
   add_dependencies(lk_tests ${name})
-  add_test(NAME ${name} COMMAND ${name} ${A_ARGS})
-  set_tests_properties(${name} PROPERTIES LABELS "${A_LABEL}" TIMEOUT "${A_TIMEOUT}")
+  # scripts/test.sh counts the cases from these.
+  add_test(NAME ${name}
+    COMMAND ${name} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml ${A_ARGS})
+  get_filename_component(area ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(labels ${A_LABEL} ${area})
+  if(area IN_LIST LK_TSAN_AREAS)
+    list(APPEND labels tsan)
+    add_dependencies(lk_tsan_tests ${name})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT "${A_TIMEOUT}")
+endfunction()
+
+# A target check_headers that compiles each header below the layers on its own: one that leans on what its
+# users happen to include before it fails here.
+function(lk_check_headers)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+    ${PROJECT_SOURCE_DIR}/api/*.h ${PROJECT_SOURCE_DIR}/controller/*.h ${PROJECT_SOURCE_DIR}/reconcilers/*.h
+    ${PROJECT_SOURCE_DIR}/tests/*.h)
+  set(sources)
+  foreach(header IN LISTS headers)
+    string(MAKE_C_IDENTIFIER ${header} id)
+    set(source ${PROJECT_BINARY_DIR}/check_headers/${id}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n")
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(check_headers PRIVATE lk_warnings)
+  if(TARGET GTest::gtest)
+    target_link_libraries(check_headers PRIVATE GTest::gtest)
+  endif()
 endfunction()

@@ -40,25 +40,25 @@ class CancelToken {
 };
 
 struct TlsClientConfig {
-  std::string ca_pem;            // trusted roots; empty without insecure is an error at the first call
-  std::string server_name;       // name to check and to send as SNI; empty: the URL's host
-  std::string certificate_pem;   // client certificate chain, optional
+  std::string ca_pem;           // trusted roots; empty without insecure is an error at the first call
+  std::string server_name;      // name to check and to send as SNI; empty: the URL's host
+  std::string certificate_pem;  // client certificate chain, optional
   std::string private_key_pem;
   bool insecure_skip_verify = false;
 };
 
 struct HttpClientConfig {
-  std::string base_url;          // "https://host:port/prefix", "http://…", or "unix:/path/to/socket"
+  std::string base_url;  // "https://host:port/prefix", "http://…", or "unix:/path/to/socket"
   TlsClientConfig tls;
   std::string user_agent = "lockkeeper";
-  std::chrono::milliseconds connect_timeout{std::chrono::seconds(10)};   // TCP and TLS together
+  std::chrono::milliseconds connect_timeout{std::chrono::seconds(10)};  // TCP and TLS together
   size_t max_idle = 8;
   std::chrono::milliseconds max_idle_age{std::chrono::seconds(60)};
 };
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string target;            // path and query, already percent-encoded, behind base_url's prefix
+  std::string target;  // path and query, already percent-encoded, behind base_url's prefix
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // the whole call; for streams: until the headers
@@ -71,7 +71,7 @@ struct ClientResponse {
   int status = 0;
   std::multimap<std::string, std::string> headers;  // names lower-cased
   std::string body;
-  bool retried = false;          // went out twice, by retry_on_stale
+  bool retried = false;  // went out twice, by retry_on_stale
   bool reused_connection = false;
 
   std::string Header(std::string_view lower_case_name) const;

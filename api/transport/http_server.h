@@ -24,16 +24,16 @@
 namespace lockkeeper {
 
 struct HttpRequest {
-  std::string method;                         // "GET"
-  std::string target;                         // as sent, with the query
-  std::string path;                           // percent-decoded
+  std::string method;  // "GET"
+  std::string target;  // as sent, with the query
+  std::string path;    // percent-decoded
   std::multimap<std::string, std::string> query;
   std::multimap<std::string, std::string> headers;  // names lower-cased
   std::string body;
-  uint64_t connection = 0;                    // number of the connection, from 1
-  uint64_t sequence = 0;                      // number of the request on it, from 1
-  std::string peer;                           // "127.0.0.1:40000", or "unix"
-  uid_t peer_uid = static_cast<uid_t>(-1);    // of a Unix socket's peer
+  uint64_t connection = 0;                  // number of the connection, from 1
+  uint64_t sequence = 0;                    // number of the request on it, from 1
+  std::string peer;                         // "127.0.0.1:40000", or "unix"
+  uid_t peer_uid = static_cast<uid_t>(-1);  // of a Unix socket's peer
 
   // First value, or "".
   std::string Header(std::string_view lower_case_name) const;
@@ -59,27 +59,27 @@ struct HttpResponse {
   // When set, the answer is chunked: `stream` is called once, on the connection's thread, and its return
   // ends the body (true: with the last chunk; false: by cutting the connection).
   std::function<bool(ChunkWriter&)> stream;
-  bool close = false;   // say "Connection: close" and close after the answer
-  bool abort = false;   // close without an answer (reset)
+  bool close = false;  // say "Connection: close" and close after the answer
+  bool abort = false;  // close without an answer (reset)
 };
 
 struct TlsServerConfig {
   std::string certificate_pem;  // chain
   std::string private_key_pem;
-  std::string client_ca_pem;    // empty: client certificates are not asked for
+  std::string client_ca_pem;  // empty: client certificates are not asked for
 };
 
 struct HttpServerConfig {
-  std::string address = "127.0.0.1";   // ignored with unix_path
-  int port = 0;                        // 0: any free one
-  std::string unix_path;               // a Unix socket, mode 0600; a stale one is replaced
+  std::string address = "127.0.0.1";  // ignored with unix_path
+  int port = 0;                       // 0: any free one
+  std::string unix_path;              // a Unix socket, mode 0600; a stale one is replaced
   std::unique_ptr<TlsServerConfig> tls;
-  size_t max_connections = 10000;      // beyond: waits in the kernel's queue
-  std::chrono::milliseconds idle_timeout{std::chrono::minutes(30)};   // between requests
-  std::chrono::milliseconds read_timeout{std::chrono::seconds(30)};   // within a request
+  size_t max_connections = 10000;                                    // beyond: waits in the kernel's queue
+  std::chrono::milliseconds idle_timeout{std::chrono::minutes(30)};  // between requests
+  std::chrono::milliseconds read_timeout{std::chrono::seconds(30)};  // within a request
   std::chrono::milliseconds write_timeout{std::chrono::seconds(30)};
   std::chrono::milliseconds tls_handshake_timeout{std::chrono::seconds(10)};
-  size_t max_body_bytes = 3u << 20;    // beyond: 413
+  size_t max_body_bytes = 3u << 20;  // beyond: 413
   size_t thread_stack_bytes = 256u << 10;
 };
 

@@ -38,11 +38,11 @@ struct HostBuild {
   bool operator==(const HostBuild&) const = default;
 };
 
-struct CompanionSpec {
+struct CompanionIntent {
   std::string name;
   UnitSpec unit;
   int port = 0;              // 0: from the process
-  bool operator==(const CompanionSpec&) const = default;
+  bool operator==(const CompanionIntent&) const = default;
 };
 
 // What the ledger wants of a slot. [plan]
@@ -50,7 +50,7 @@ struct SlotIntent {
   int64_t incarnation = 0;   // numbers a frozen rendering; never reused within a Server; 0: none yet
   int64_t invocation = 0;    // numbers a start of it, from 1; a higher one is a new start
   UnitSpec unit;             // argv and env may hold {companion.NAME.port}: filled in before the go
-  std::vector<CompanionSpec> companions;
+  std::vector<CompanionIntent> companions;
   HostBuild build;
   std::string root;
   std::string store_url;
@@ -133,6 +133,11 @@ struct OperationRecord {
   bool flipped_back = false;                   // rule B used
   bool emergency_flip = false;                 // rule A's flip used
   RollReport report;                           // the report as far as known
+  std::optional<SlotIntent> rendered;          // the new slot's frozen rendering, before it becomes the slot's intent
+  std::string failed_step;                     // the step that the failure ended
+  std::optional<Outcome> roll_outcome;         // the root Upgrade holds the place after its Roll ended so
+  int64_t root_generation = 0;                 // of the root and the Roll when their controls were last read
+  int64_t roll_generation = 0;
   bool operator==(const OperationRecord&) const = default;
 };
 
@@ -144,6 +149,8 @@ struct OutcomeRecord {
   std::string requested_by;
   Time started_at{}, finished_at{};
   std::optional<RollReport> report;
+  std::string failed_step;
+  std::map<std::string, Time> steps_started, steps_finished;
   bool operator==(const OutcomeRecord&) const = default;
 };
 
@@ -173,7 +180,7 @@ struct ServerRecord {
   std::map<std::string, std::string> shared_hashes;  // [plan]
   std::string version;       // of the active build [plan]
   std::optional<OperationRecord> operation;      // [plan]
-  std::vector<OutcomeRecord> history;                  // newest first, at most 20 here; all are in outcomes [plan]
+  std::vector<OutcomeRecord> history;            // newest first, at most 20 here; all are in outcomes [plan]
   std::vector<RejectedEntry> rejected;           // [plan]
   std::optional<std::string> last_restarted_at;  // first sight only records it [plan]
   int64_t declared_attempts = 0;                 // counter for names of declared Upgrades [plan]
@@ -183,6 +190,15 @@ struct ServerRecord {
   std::string probe_name;                        // one that may still stand in the peer [plan]
   int64_t repairs = 0;                           // restarts of the active slot, for back-off [plan]
   Time last_repair_at{};                         // [plan]
+  Deadline repair_not_before;                    // back-off of the next restart [plan]
+  Time last_exit_at{};                           // when a process of a slot last ended [plan]
+  std::string member_token_error;                // why the file is behind; empty: it is not [plan]
+  Deadline member_token_retry;                   // [plan]
+  std::string link_of;                           // release path that `current` was last pointed to [plan]
+  std::optional<HostBuild> previous_build;       // what a rollback goes back to; its release is kept [plan]
+  std::string previous_slot;                     // where it ran [plan]
+  // An outcome that waits for its reverse Roll (rollback.afterFlip: Automatic), or for a second commit. [plan]
+  std::optional<OutcomeRecord> open_outcome;
   int64_t posted_revision = 0;                   // ledger revision of the last change mirrored to the API
   int64_t revision = 0;                          // ledger revision of the last change of this record
   bool operator==(const ServerRecord&) const = default;

@@ -42,6 +42,8 @@ class Fact {
   T* get() { return std::get_if<T>(&state_); }
   const T& operator*() const { return std::get<T>(state_); }   // REQUIRES: known()
   const T* operator->() const { return &std::get<T>(state_); }  // REQUIRES: known()
+  T& operator*() { return std::get<T>(state_); }                // REQUIRES: known()
+  T* operator->() { return &std::get<T>(state_); }              // REQUIRES: known()
   // Why it is unknown, or "".
   std::string why() const {
     const Unknown* u = std::get_if<Unknown>(&state_);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/base/time.h"
 
 namespace lockkeeper {
@@ -75,8 +76,12 @@ struct UnitStatus {
   Time started_at{};               // exec
   std::optional<UnitExit> exit;
   bool shim_alive = false;
-  std::vector<int> listen_ports;   // TCP ports in LISTEN of the process and its children
+  std::vector<int> listen_ports;   // TCP ports in LISTEN of the process and its children, oldest socket first
   std::string executable;          // readlink of /proc/PID/exe
+  int64_t restarts = 0;            // of a unit with restart
+  // Why this invocation could not be started (nothing was executed): kExited with pid 0 and this. Names the file or
+  // the address, with errno's text.
+  Status failure;
   bool operator==(const UnitStatus&) const = default;
 };
 

@@ -17,13 +17,14 @@ namespace lockkeeper {
 
 namespace {
 
-// Whether the newest TLS error says that a certificate was not accepted; alerts 42 to 48 and 116 speak of one.
+// Whether the newest TLS error says that a certificate was not accepted; alerts 42 to 48, 51 (its signature) and 116
+// speak of one.
 bool IsCertificateAlert(unsigned long error) {
   if (ERR_GET_LIB(error) != ERR_LIB_SSL) return false;
   const int reason = ERR_GET_REASON(error);
   if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return true;
   const int alert = reason - SSL_AD_REASON_OFFSET;
-  return (alert >= 42 && alert <= 48) || alert == 116;
+  return (alert >= 42 && alert <= 48) || alert == 51 || alert == 116;
 }
 
 }  // namespace
@@ -204,6 +205,21 @@ void Channel::ShutdownWrite() {
     ERR_clear_error();
   }
   shutdown(fd_.get(), SHUT_WR);
+}
+
+void Channel::Linger(int wake) {
+  ShutdownWrite();
+  const Patience patience = Patience::For(std::chrono::seconds(1), wake);
+  char buffer[4096];
+  size_t taken = 0;
+  while (taken < (16u << 20)) {
+    const ssize_t n = recv(fd_.get(), buffer, sizeof buffer, 0);  // below TLS: nobody looks at it
+    if (n > 0) {
+      taken += static_cast<size_t>(n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !WaitFor(fd_.get(), POLLIN, patience).ok()) {
+      return;
+    }
+  }
 }
 
 void Channel::Reset() {

@@ -64,6 +64,9 @@ class Channel {
   int fd() const { return fd_.get(); }
   // No more bytes from us: close-notify and FIN.
   void ShutdownWrite();
+  // ShutdownWrite, then takes in what the peer is still sending, for a second at most: closing on unread bytes
+  // would reset the connection and take our last answer with it.
+  void Linger(int wake);
   // Closes with a reset: the peer reads an error, never an end.
   void Reset();
 

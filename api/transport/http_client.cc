@@ -198,7 +198,7 @@ class HttpClient::Impl {
       bool any = false;
       auto answer = connection.reader.ReadHead(kMaxHead, patience, &any);
       *any_byte = *any_byte || any;
-      if (!answer.ok()) return !written.ok() && !any ? written : answer.status();
+      if (!answer.ok()) return !written.ok() && answer.code() == Code::kUnavailable ? written : answer.status();
       LK_ASSIGN_OR_RETURN(const int status, StatusOf(answer->start_line));
       if (status == 101) return Status(Code::kInternal, "the server switched protocols without being asked");
       if (status >= 200) return answer;

@@ -58,9 +58,9 @@ struct HttpClientConfig {
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string target;  // path and query, already percent-encoded, behind base_url's prefix
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;
+  std::string target{};  // path and query, already percent-encoded, behind base_url's prefix
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string body{};
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // the whole call; for streams: until the headers
   // A reused connection that died before a byte of the answer is replaced once by a fresh one. Set for GET,
   // and for writes that are safe to repeat (a fixed name or a resourceVersion; a repeat ends in 409).

@@ -167,7 +167,7 @@ class HttpFramer::Library : public httplib::Server {
     current_exchange = nullptr;
     if (exchange.reset) return Next::kReset;
     if (!stream.Flush() || !served || !exchange.handled || exchange.close) {
-      if (exchange.unread && !stream.broken()) Linger(connection);
+      if (exchange.unread && !stream.broken()) connection.channel->Linger(limits_.stop_fd);
       return Next::kClose;
     }
     return Next::kKeepAlive;
@@ -178,23 +178,9 @@ class HttpFramer::Library : public httplib::Server {
 
   Next Refuse(ServedConnection& connection, int status, std::string_view why) {
     if (SendPlainError(*connection.channel, status, why, Patience::For(limits_.write_timeout, limits_.stop_fd)).ok()) {
-      Linger(connection);
+      connection.channel->Linger(limits_.stop_fd);
     }
     return Next::kClose;
-  }
-
-  // Takes in what the client is still sending, for a moment: closing on unread bytes would reset the
-  // connection and take the answer with it.
-  void Linger(ServedConnection& connection) {
-    connection.channel->ShutdownWrite();
-    const Patience patience = Patience::For(std::chrono::seconds(1), limits_.stop_fd);
-    char buffer[4096];
-    size_t taken = 0;
-    while (taken < (16u << 20)) {
-      const auto n = connection.channel->Read(buffer, sizeof buffer, patience);
-      if (!n.ok() || *n == 0) return;
-      taken += *n;
-    }
   }
 
   // False when the request was refused; the answer is in `response`.

@@ -283,6 +283,7 @@ class HttpServer::Impl {
           channel.Accept(tls_context_.get(), Patience::For(config_.tls_handshake_timeout, stop_event_.get()));
       if (!status.ok()) {
         LogDebug("TLS handshake failed", {{"peer", connection.peer}, {"error", status.ToString()}});
+        channel.Linger(stop_event_.get());  // so that the alert arrives
         return;
       }
     }

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,32 +118,6 @@ Status RemoveAt(int parent, const std::string& name, const std::string& path) {
   return Status::Ok();
 }
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    LK_CHECK(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
-  }
-  void Add(std::string_view data) { LK_CHECK(EVP_DigestUpdate(context_.get(), data.data(), data.size()) == 1); }
-  std::string Hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-    unsigned size = 0;
-    LK_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1);
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string hex;
-    for (unsigned i = 0; i < size; ++i) {
-      hex += kDigits[digest[i] >> 4];
-      hex += kDigits[digest[i] & 15];
-    }
-    return hex;
-  }
-
- private:
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
-};
-
 }  // namespace
 
 Status ErrnoStatus(std::string_view attempt, std::string_view path, int error) {
@@ -246,12 +219,6 @@ std::string DirName(const std::string& path) {
   if (slash == std::string::npos) return ".";
   const size_t end = path.find_last_not_of('/', slash);
   return end == std::string::npos ? "/" : path.substr(0, end + 1);
-}
-
-std::string Sha256Hex(std::string_view data) {
-  Sha256 sha;
-  sha.Add(data);
-  return sha.Hex();
 }
 
 Result<std::string> Sha256File(const std::string& path) {

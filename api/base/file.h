@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/hash.h"
 #include "api/base/status.h"
 
 namespace lockkeeper {
@@ -34,8 +35,7 @@ Result<std::vector<std::string>> ListDir(const std::string& path);
 std::string JoinPath(std::string_view a, std::string_view b);
 std::string DirName(const std::string& path);
 
-// Lower-case hexadecimal SHA-256.
-std::string Sha256Hex(std::string_view data);
+// Lower-case hexadecimal SHA-256 (of a text: api/base/hash.h).
 Result<std::string> Sha256File(const std::string& path);
 
 }  // namespace lockkeeper

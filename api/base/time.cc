@@ -103,7 +103,7 @@ Result<Time> ParseTime(std::string_view text) {
   in.Take("-");
   const std::chrono::year_month_day date(year, month, std::chrono::day(static_cast<unsigned>(in.Number(2, 1, 31))));
   in.Take("T");
-  int64_t seconds = in.Number(2, 0, 23) * 3600;
+  int seconds = in.Number(2, 0, 23) * 3600;
   in.Take(":");
   seconds += in.Number(2, 0, 59) * 60;
   in.Take(":");
@@ -119,7 +119,7 @@ Result<Time> ParseTime(std::string_view text) {
   }
   const char zone = in.Take("Zz+-");
   if (zone == '+' || zone == '-') {
-    int64_t offset = in.Number(2, 0, 23) * 3600;
+    int offset = in.Number(2, 0, 23) * 3600;
     in.Take(":");
     offset += in.Number(2, 0, 59) * 60;
     seconds -= zone == '+' ? offset : -offset;

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Configures a preset when it was not yet, and builds targets of it.
+#
+#   scripts/build.sh PRESET [TARGET]...
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=$1
+shift
+build=$root/build/$preset
+
+cd "$root"
+# A folder that was configured elsewhere (a copied tree) or not to the end is configured anew.
+if [[ ! -f $build/build.ninja ]] || ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
+  rm -rf "$build"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  if ! cmake --preset "$preset" >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+  fi
+fi
+targets=()
+(($#)) && targets=(--target "$@")
+cmake --build "$build" "${targets[@]}"

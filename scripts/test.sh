@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds the tests of a preset and runs them; the last line counts cases: "N passed, N failed[, N skipped]".
+#
+#   scripts/test.sh [--preset dev|quick|tsan] [--target TARGET] [ctest arguments]
+#
+# A program of GoogleTest counts by its cases; one that died before it could tell, and any other test, counts as one.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=dev
+target=lk_tests
+while (($#)); do
+  case $1 in
+    --preset) preset=$2 ;;
+    --target) target=$2 ;;
+    *) break ;;
+  esac
+  shift 2
+done
+build=$root/build/$preset
+
+cd "$root"
+scripts/build.sh "$preset" "$target"
+
+rm -rf "$build/test-results"
+mkdir -p "$build/test-results"
+failed=0
+# Two at a time, whatever the machine: what is measured in them should not depend on it.
+ctest --test-dir "$build" -j2 --output-on-failure --output-junit "$build/test-results/ctest.junit" "$@" || failed=$?
+awk -f scripts/count_tests.awk "$build/test-results/ctest.junit"
+exit "$failed"

@@ -1,0 +1,59 @@
+// HttpApi: Api over HTTP, the Kubernetes client.
+//
+// Purpose:   one API server reached through an HttpClient: credentials kept fresh (a 401 asks for new ones once, a
+//            changed certificate makes a new client), Retry-After obeyed on 429 and 5xx (at most 10 times and 60 s in
+//            all), GETs repeated once after a cut connection, warnings of the server logged once each. No rate limit.
+// Ownership: borrows metrics and fence; they outlive it.
+// Threads:   thread-safe.
+// Failure:   as Api. Errors of the transport keep their code.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "controller/api.h"
+#include "controller/kubeconfig.h"
+
+namespace lockkeeper {
+
+class Metrics;
+
+struct HttpApiOptions {
+  std::string user_agent = "lockkeeper";
+  std::string field_manager = "lockkeeper";
+  std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of one try
+  std::chrono::milliseconds retry_budget{std::chrono::seconds(60)};
+  const WriteFence* fence = nullptr;  // none: writes are always sent
+  Metrics* metrics = nullptr;
+};
+
+class HttpApi : public Api {
+ public:
+  HttpApi(RestConfig config, HttpApiOptions options);
+  ~HttpApi() override;
+
+  Result<Json> Get(const Resource& resource, const ObjectKey& key) override;
+  Result<ListMeta> ListEach(const Resource& resource, const std::string& namespace_, const ListOptions& options,
+                            const std::function<void(Json)>& on_item) override;
+  Result<Json> Create(const Resource& resource, const Json& object) override;
+  Result<Json> Update(const Resource& resource, const Json& object) override;
+  Result<Json> UpdateStatus(const Resource& resource, const Json& object) override;
+  Result<Json> Patch(const Resource& resource, const ObjectKey& key, PatchType type, const Json& patch,
+                     const std::string& subresource) override;
+  Result<Json> Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options) override;
+  Status Watch(const Resource& resource, const std::string& namespace_, const WatchOptions& options,
+               const std::function<bool(WatchEvent)>& on_event, const CancelToken* cancel) override;
+
+  // A GET of any path ("/readyz", "/version"): status and body as they come.
+  Result<ClientResponse> GetRaw(const std::string& target, std::chrono::milliseconds timeout);
+  // Ends every call under way and refuses new ones (kCancelled), for good. A watch with a token of its own ends by
+  // that one alone.
+  void CancelAll();
+  const RestConfig& config() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockkeeper

@@ -141,7 +141,10 @@ bool FakeConfigMaps::SendEvents(ChunkWriter& writer, int64_t after) {
     std::string lines;
     {
       const MutexLock lock(mutex_);
-      if (cuts < 0) cuts = cuts_;
+      if (cuts < 0) {
+        cuts = cuts_;
+        ++watching_;
+      }
       while (!ending_ && cuts == cuts_ && next == events_.size() && writer.Alive()) {
         changed_.WaitFor(mutex_, std::chrono::milliseconds(20));
       }

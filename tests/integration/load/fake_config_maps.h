@@ -2,6 +2,7 @@
 // Threads: thread-safe. Failure: a request it does not know is answered 404.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ class FakeConfigMaps {
   std::string url() const;
   HttpServer& server() { return *server_; }
   size_t objects() const;
+  int watching() const { return watching_.load(); }
 
  private:
   struct Event {
@@ -54,6 +56,7 @@ class FakeConfigMaps {
   void Keep(Json object, const std::string& type, HttpResponse& response) LK_REQUIRES(mutex_);
 
   const Faults faults_;
+  std::atomic<int> watching_{0};
   mutable Mutex mutex_;
   CondVar changed_;
   bool ending_ LK_GUARDED_BY(mutex_) = false;

@@ -150,7 +150,10 @@ TEST(Load, AnEventThatAWatchGotTwiceIsNoticed) {
 }
 
 TEST(Load, AWatchThatIsCutGoesOnWhereItWas) {
-  FakeConfigMaps server({.cut_watches = Write(20)});
+  const FakeConfigMaps* both = nullptr;
+  std::atomic<bool> done{false};
+  FakeConfigMaps server({.cut_watches = [&](int64_t) { return both->watching() == 2 && !done.exchange(true); }});
+  both = &server;
   const LoadResult result = RunUntil(Config(server), 200, [](const auto& c) { return c.watch_reconnects >= 2; });
   EXPECT_TRUE(result.Clean()) << result.ToJson().DumpPretty();
   EXPECT_EQ(result.counts.watch_reconnects, 2);

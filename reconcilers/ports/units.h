@@ -31,18 +31,18 @@ struct UnitLimits {
 
 // A process to run, fully rendered: nothing is looked up later.
 struct UnitSpec {
-  std::string name;          // "lk-NAMESPACE-SERVER-SLOT-INCARNATION": file-name safe, <= 200 bytes
-  std::vector<std::string> argv;   // argv[0] is an absolute path
-  std::map<std::string, std::string> env;   // the whole environment
+  std::string name;                        // "lk-NAMESPACE-SERVER-SLOT-INCARNATION": file-name safe, <= 200 bytes
+  std::vector<std::string> argv;           // argv[0] is an absolute path
+  std::map<std::string, std::string> env;  // the whole environment
   std::string working_directory;
-  std::string user;          // empty: the agent's own
+  std::string user;  // empty: the agent's own
   std::string group;
   UnitLimits limits;
-  std::string log_dir;       // current.log and rotated ones
+  std::string log_dir;  // current.log and rotated ones
   int64_t log_max_bytes = 10 << 20;
   int log_keep = 3;
-  std::string listen_address;   // a listener bound by the shim and passed as LISTEN_FDS, or ""
-  bool restart = false;         // the shim starts the process again when it ends (the front), with back-off
+  std::string listen_address;  // a listener bound by the shim and passed as LISTEN_FDS, or ""
+  bool restart = false;        // the shim starts the process again when it ends (the front), with back-off
   bool operator==(const UnitSpec&) const = default;
 };
 
@@ -51,7 +51,7 @@ struct UnitIdentity {
   std::string unit;
   int64_t invocation = 0;
   pid_t pid = 0;
-  uint64_t start_ticks = 0;   // field 22 of /proc/PID/stat
+  uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat
   std::string boot_id;
   bool operator==(const UnitIdentity&) const = default;
 };
@@ -67,18 +67,18 @@ struct UnitExit {
 
 struct UnitStatus {
   enum class State {
-    kPrepared,   // the shim waits for the go; nothing was executed
+    kPrepared,  // the shim waits for the go; nothing was executed
     kRunning,
-    kExited,     // the exit record is there, or the process is gone without one (exit is empty then)
+    kExited,  // the exit record is there, or the process is gone without one (exit is empty then)
   };
   State state = State::kExited;
   UnitIdentity id;
-  Time started_at{};               // exec
+  Time started_at{};  // exec
   std::optional<UnitExit> exit;
   bool shim_alive = false;
-  std::vector<int> listen_ports;   // TCP ports in LISTEN of the process and its children, oldest socket first
-  std::string executable;          // readlink of /proc/PID/exe
-  int64_t restarts = 0;            // of a unit with restart
+  std::vector<int> listen_ports;  // TCP ports in LISTEN of the process and its children, oldest socket first
+  std::string executable;         // readlink of /proc/PID/exe
+  int64_t restarts = 0;           // of a unit with restart
   // Why this invocation could not be started (nothing was executed): kExited with pid 0 and this. Names the file or
   // the address, with errno's text.
   Status failure;

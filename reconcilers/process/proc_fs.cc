@@ -1,0 +1,83 @@
+#include "reconcilers/process/proc_fs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "api/base/file.h"
+#include "reconcilers/process/shim_io.h"
+
+namespace lockkeeper {
+namespace {
+
+constexpr int kMaxProcesses = 256;  // a fork bomb below a server must not hold up the driver
+
+std::string ReadLink(const std::string& path) {
+  std::array<char, 4096> buffer;
+  const ssize_t n = readlink(path.c_str(), buffer.data(), buffer.size());
+  return n <= 0 ? std::string() : std::string(buffer.data(), static_cast<size_t>(n));
+}
+
+std::vector<pid_t> WithDescendants(pid_t pid) {
+  std::vector<pid_t> all{pid};
+  for (size_t i = 0; i < all.size() && all.size() < kMaxProcesses; ++i) {
+    for (const pid_t child : shim::ChildrenOf(all[i])) all.push_back(child);
+  }
+  return all;
+}
+
+void AddSocketInodes(pid_t pid, std::set<uint64_t>* inodes) {
+  const std::string dir = "/proc/" + std::to_string(pid) + "/fd";
+  const Result<std::vector<std::string>> names = ListDir(dir);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string target = ReadLink(dir + "/" + name);
+    if (target.starts_with("socket:[")) inodes->insert(strtoull(target.c_str() + 8, nullptr, 10));
+  }
+}
+
+// Lines of /proc/PID/net/tcp: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …".
+void AddListening(const std::string& table, std::map<uint64_t, int>* port_of) {
+  const Result<std::string> text = ReadFile(table);
+  if (!text.ok()) return;
+  size_t at = text->find('\n');
+  while (at != std::string::npos && at + 1 < text->size()) {
+    const size_t end = text->find('\n', at + 1);
+    const std::string line = text->substr(at + 1, end == std::string::npos ? end : end - at - 1);
+    at = end;
+    char local[80];
+    unsigned state = 0;
+    unsigned long long inode = 0;
+    if (sscanf(line.c_str(), " %*d: %79s %*s %x %*s %*s %*s %*u %*u %llu", local, &state, &inode) != 3) continue;
+    const char* colon = strrchr(local, ':');
+    if (state != 0x0A || colon == nullptr) continue;
+    (*port_of)[inode] = static_cast<int>(strtol(colon + 1, nullptr, 16));
+  }
+}
+
+}  // namespace
+
+std::vector<int> ListenPorts(pid_t pid) {
+  std::set<uint64_t> inodes;
+  for (const pid_t p : WithDescendants(pid)) AddSocketInodes(p, &inodes);
+  std::vector<int> ports;
+  if (inodes.empty()) return ports;
+  std::map<uint64_t, int> port_of;
+  const std::string net = "/proc/" + std::to_string(pid) + "/net/";
+  AddListening(net + "tcp", &port_of);
+  AddListening(net + "tcp6", &port_of);
+  for (const auto& [inode, port] : port_of) {
+    if (inodes.count(inode) != 0 && std::find(ports.begin(), ports.end(), port) == ports.end()) ports.push_back(port);
+  }
+  return ports;
+}
+
+std::string ExecutableLink(pid_t pid) { return ReadLink("/proc/" + std::to_string(pid) + "/exe"); }
+
+}  // namespace lockkeeper

@@ -74,6 +74,12 @@ void PruneStruct(const TypeInfo& type, Json& object, const std::string& path, st
 
 }  // namespace
 
+Json FilledDefault(const FieldInfo& field) {
+  Json value = field.default_value;
+  DefaultValue(field.value, value);
+  return value;
+}
+
 void ApplyDefaults(const KindInfo& kind, Json& object) {
   if (kind.type == nullptr || !object.IsObject()) return;
   for (const FieldInfo& field : kind.type->fields) {

@@ -106,4 +106,11 @@ void KindFields(TypeBuilder<Kind>& b, std::string spec_doc, std::string status_d
   b.Field(&Kind::status, "status", std::move(status_doc)).Default(Json::MakeObject({{"observedGeneration", -1}}));
 }
 
+// Names that become label values and parts of unit names.
+template <typename Kind>
+void ShortName(TypeBuilder<Kind>& b) {
+  b.Check("self.metadata.name.size() <= 63", "the name must be no more than 63 characters: it becomes a label value",
+          [](const Json& self, const Json*) { return self.Get("metadata").Get("name").AsString().size() <= 63; });
+}
+
 }  // namespace lockkeeper::types_internal

@@ -134,6 +134,7 @@ const TypeInfo& Front::Type() {
                          "One TCP front. Its backend follows the recorded active slot of the Server that "
                          "claims it.");
     KindFields(b, "Where it listens and how it carries connections.", "What it does.");
+    ShortName(b);
     return b.Build();
   }();
   return *type;

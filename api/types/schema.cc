@@ -106,7 +106,7 @@ void AddStruct(const TypeInfo& type, Json* schema) {
   for (const FieldInfo& field : type.fields) {
     Json property = Json::MakeObject({{"description", Description(field)}});
     AddValue(field.value, &property);
-    if (!field.default_value.IsNull()) property.Set("default", field.default_value);
+    if (!field.default_value.IsNull()) property.Set("default", FilledDefault(field));
     properties.Set(field.name, std::move(property));
     if (field.required) required.Push(field.name);
   }
@@ -123,7 +123,7 @@ Json SchemaOf(const KindInfo& kind) {
       {{"apiVersion", Json::MakeObject({{"description", "Group and version of this representation of the object."},
                                         {"type", "string"}})},
        {"kind", Json::MakeObject({{"description", "Kind of the object."}, {"type", "string"}})},
-       {"metadata", Json::MakeObject({{"description", "Standard object metadata."}, {"type", "object"}})}});
+       {"metadata", Json::MakeObject({{"type", "object"}})}});
   if (kind.type == nullptr) {
     schema.Set("properties", std::move(properties));
     schema.Set("x-kubernetes-preserve-unknown-fields", true);

@@ -274,6 +274,7 @@ const TypeInfo& Server::Type() {
   static const TypeInfo* type = [] {
     TypeBuilder<Server> b("Server", "One API server installation on one host, or one runner.");
     KindFields(b, "What the installation is to be.", "What runs.");
+    ShortName(b);
     return b.Build();
   }();
   return *type;

@@ -91,6 +91,10 @@ struct TypeInfo {
   const FieldInfo* Find(std::string_view field) const;
 };
 
+// A field's default with the defaults below it filled in; null when it has none. CRDs must show it so: rules are
+// checked on a default as it stands.
+Json FilledDefault(const FieldInfo& field);
+
 // A name as CEL reads it: "namespace" is "__namespace__".
 std::string CelName(std::string_view json_name);
 // "string", "integer", "number", "boolean", "array", "object", "null": a JSON value's type as schemas call it.

@@ -39,12 +39,12 @@ lint: ## Every gate: format, layers, lengths, headers, thread safety, clang-tidy
 	@scripts/build.sh clang all check_headers
 	@scripts/tidy.sh
 
-generate: ## Write crd/, the chart's copy and the reference page from the types
+generate: ## Write crd/ and the reference pages from the types
 	@scripts/setup.sh build
 	@scripts/generate.sh
 
 verify-generate: generate ## Fail when that changed anything
-	@scripts/clean_tree.sh crd charts docs manifests
+	@scripts/clean_tree.sh crd charts docs/reference
 
 bench: ## The benchmarks
 	@scripts/setup.sh bench

@@ -6,5 +6,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 changed=$(git status --porcelain -- "$@")
 [[ -n $changed ]] || exit 0
 printf 'The generated files are not what the types say. Run "make generate" and commit:\n%s\n\n' "$changed" >&2
-git --no-pager diff -- "$@" | head -n 100 >&2
+git --no-pager diff -- "$@" | sed -n 1,100p >&2
 exit 1

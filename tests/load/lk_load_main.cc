@@ -1,6 +1,7 @@
 // lk-load: puts load on an API server and says what became of each request. See load.h.
 //
-//   lk-load --server https://127.0.0.1:6443 --ca ca.crt --token-file token --seconds 60
+//   lk-load --kubeconfig admin.kubeconfig --seconds 60
+//   lk-load --server https://127.0.0.1:6443 --ca ca.crt --token-file token
 //
 // Without --seconds it runs until SIGINT or SIGTERM. The result is one JSON object on standard output; the exit
 // status is 0 when nothing failed, 1 when something did, 2 when it could not start.
@@ -13,6 +14,7 @@
 
 #include "api/base/file.h"
 #include "api/base/unique_fd.h"
+#include "controller/kubeconfig.h"
 #include "tests/load/load.h"
 
 namespace lockkeeper::load {
@@ -20,6 +22,8 @@ namespace {
 
 struct Options {
   LoadConfig config;
+  std::string kubeconfig;
+  std::string context;
   std::string ca_file;
   std::string token_file;
   double seconds = 0;
@@ -31,7 +35,29 @@ std::string Trimmed(std::string text) {
   return text;
 }
 
+// Server, roots and credentials of a context; what stands on the command line wins.
+Status ReadKubeconfig(Options& options) {
+  KubeconfigOptions from;
+  from.explicit_path = options.kubeconfig;
+  from.context = options.context;
+  LK_ASSIGN_OR_RETURN(const RestConfig rest, LoadRestConfig(from));
+  LK_ASSIGN_OR_RETURN(const Credentials credentials, rest.credentials->Get());
+  LoadConfig& config = options.config;
+  if (config.base_url.empty()) config.base_url = rest.server;
+  if (config.tls.server_name.empty()) config.tls.server_name = rest.tls_server_name;
+  config.tls.ca_pem = rest.ca_pem;
+  if (!rest.ca_file.empty()) {
+    LK_ASSIGN_OR_RETURN(config.tls.ca_pem, ReadFile(rest.ca_file));
+  }
+  config.tls.insecure_skip_verify = rest.insecure_skip_verify;
+  config.tls.certificate_pem = credentials.certificate_pem;
+  config.tls.private_key_pem = credentials.private_key_pem;
+  config.token = credentials.token;
+  return Status::Ok();
+}
+
 Status ReadFiles(Options& options) {
+  if (!options.kubeconfig.empty()) LK_RETURN_IF_ERROR(ReadKubeconfig(options));
   if (!options.ca_file.empty()) {
     LK_ASSIGN_OR_RETURN(options.config.tls.ca_pem, ReadFile(options.ca_file));
   }
@@ -94,7 +120,9 @@ int main(int argc, char** argv) {
   lockkeeper::load::Options options;
   auto& config = options.config;
   CLI::App app("Puts load on a Kubernetes API server and accounts for every request, write and event");
-  app.add_option("--server", config.base_url, "Base URL, with /clusters/NAME where there are clusters")->required();
+  auto* kubeconfig = app.add_option("--kubeconfig", options.kubeconfig, "Kubeconfig to take what follows from");
+  app.add_option("--context", options.context, "Context of it; the current one when absent")->needs(kubeconfig);
+  app.add_option("--server", config.base_url, "Base URL, with /clusters/NAME where there are clusters");
   app.add_option("--ca", options.ca_file, "File with the trusted roots (PEM)");
   app.add_option("--tls-server-name", config.tls.server_name, "Name to check in the certificate");
   app.add_option("--token-file", options.token_file, "File with the bearer token");
@@ -116,5 +144,9 @@ int main(int argc, char** argv) {
   app.add_option("--progress-file", options.progress_file, "Counts as JSON, rewritten twice a second");
   app.add_flag("!--keep", config.cleanup, "Leave the ConfigMaps behind");
   CLI11_PARSE(app, argc, argv);
+  if (options.kubeconfig.empty() && config.base_url.empty()) {
+    std::cerr << "lk-load: --kubeconfig or --server says what to put load on\n";
+    return 2;
+  }
   return lockkeeper::load::Run(options);
 }

@@ -44,28 +44,6 @@ std::string GoQuote(std::string_view text) {
 
 namespace {
 
-// As %#v prints a value inside a map or a list.
-std::string GoSyntax(const Json& value) {
-  if (value.IsObject()) {
-    std::map<std::string, std::string> sorted;  // Go prints maps by key
-    for (const auto& [key, member] : value.AsObject()) sorted[key] = GoSyntax(member);
-    std::string out = "map[string]interface {}{";
-    bool first = true;
-    for (const auto& [key, text] : sorted) {
-      out += (first ? "" : ", ") + GoQuote(key) + ":" + text;
-      first = false;
-    }
-    return out + "}";
-  }
-  if (value.IsArray()) {
-    std::string out = "[]interface {}{";
-    for (size_t i = 0; i < value.size(); ++i) out += (i == 0 ? "" : ", ") + GoSyntax(value.AsArray()[i]);
-    return out + "}";
-  }
-  if (value.IsNull()) return "interface {}(nil)";
-  return GoValue(value);
-}
-
 FieldError Make(FieldReason reason, std::string field, std::string message) {
   FieldError error;
   error.reason = reason;
@@ -99,11 +77,14 @@ class Pattern {
 std::string GoValue(const Json& value) {
   if (value.IsString()) return GoQuote(value.AsString());
   if (value.IsNull()) return "null";
-  if (value.IsObject() || value.IsArray()) return GoSyntax(value);
-  return value.Dump();
+  return value.DumpCanonical();
 }
 
 FieldError InvalidError(std::string field, const Json& value, std::string_view why) {
+  // Objects and lists are not shown.
+  if (value.IsObject() || value.IsArray()) {
+    return Make(FieldReason::kInvalid, std::move(field), "Invalid value: " + std::string(why));
+  }
   return Make(FieldReason::kInvalid, std::move(field), "Invalid value: " + GoValue(value) + ": " + std::string(why));
 }
 FieldError TypeError(std::string field, const Json& value, std::string_view why) {

@@ -10,7 +10,7 @@
 
 namespace lockkeeper::types_internal {
 
-// A value as Go prints it in an error: strings quoted, numbers and booleans plain, objects as a map.
+// A value as kube-apiserver prints it in an error: strings as Go quotes them, the rest as JSON.
 std::string GoValue(const Json& value);
 std::string GoQuote(std::string_view text);
 

@@ -4,7 +4,7 @@
 //            validation as kube-apiserver does it, pruning, schema, CRD.
 // Ownership: the registry is static and never destroyed.
 // Threads:   thread-safe; the objects given are the caller's.
-// Failure:   a bad object is a list of FieldErrors, in the texts of kube-apiserver 1.26.
+// Failure:   a bad object is a list of FieldErrors, in the texts of kube-apiserver.
 #pragma once
 
 #include <string>
@@ -83,8 +83,9 @@ struct FieldError {
 };
 
 // Schema first; then rules across fields. After a required, type, enum, length or count error no rule across fields is
-// checked, and one more error says so, as kube-apiserver does. `old` is the stored object on an update, else nullptr.
-// `status_subresource`: the write is to /status, so only the status is new.
+// checked, and one more error says so, as kube-apiserver does. `old` is the stored object on an update, else nullptr;
+// what an update leaves as it was is not held against it. `status_subresource`: the write is to /status, so the schema
+// is checked on the status alone.
 // REQUIRES: ApplyDefaults was called on `object` and `*old`.
 std::vector<FieldError> Validate(const KindInfo& kind, const Json& object, const Json* old, bool status_subresource);
 

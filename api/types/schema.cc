@@ -27,8 +27,7 @@ void AddValue(const ValueInfo& info, Json* schema) {
       schema->Set("format", "date-time");
       break;
     case ValueKind::kInteger:
-      schema->Set("type", "integer");
-      schema->Set("format", "int64");
+      schema->Set("type", "integer");  // a format would only change the text about fractions
       break;
     case ValueKind::kNumber: schema->Set("type", "number"); break;
     case ValueKind::kBoolean: schema->Set("type", "boolean"); break;

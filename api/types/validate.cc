@@ -1,4 +1,6 @@
-// Validate: the schema, then the rules across fields, in kube-apiserver's order and words.
+// Validate: the schema, then the rules across fields, in kube-apiserver's order and words (1.37's; tests/data/verdicts
+// is run against both). As kube-apiserver does since 1.30, an update does not fail for what it leaves as it was: a
+// check that a newer build adds must not hold up the status or the finalizers of objects that are older.
 #include <cmath>
 #include <set>
 
@@ -56,29 +58,51 @@ int64_t CodePoints(const std::string& text) {
   return count;
 }
 
+// The key members of a list-map's item.
+Json KeyOf(const ValueInfo& list, const Json& item) {
+  Json key = Json::MakeObject();
+  for (const std::string& name : list.list_map_keys) key.Set(name, item.Get(name));
+  return key;
+}
+
+// Only items of a list-map have a former self.
+const Json* OldItem(const ValueInfo& list, const Json& item, const Json* old) {
+  if (old == nullptr || list.list_type != ListType::kMap) return nullptr;
+  const Json key = KeyOf(list, item);
+  for (const Json& candidate : old->AsArray()) {
+    if (KeyOf(list, candidate) == key) return &candidate;
+  }
+  return nullptr;
+}
+
 class SchemaPass {
  public:
-  explicit SchemaPass(std::vector<FieldError>* errors) : errors_(errors) {}
+  SchemaPass(bool status_only, std::vector<FieldError>* errors) : status_only_(status_only), errors_(errors) {}
 
-  void Struct(const TypeInfo& type, const Json& object, const std::string& path) {
+  void Struct(const TypeInfo& type, const Json& object, const Json* old, const std::string& path) {
     for (const FieldInfo& field : type.fields) {
+      if (path.empty() && (field.name == "metadata" || (status_only_ && field.name != "status"))) continue;
       const Json* value = object.Find(field.name);
       if (value == nullptr) {
         if (field.required) errors_->push_back(RequiredError(Below(path, field.name)));
         continue;
       }
-      if (path.empty() && field.name == "metadata") continue;
-      Value(field.value, *value, Below(path, field.name));
+      Value(field.value, *value, old == nullptr ? nullptr : old->Find(field.name), Below(path, field.name));
     }
   }
 
  private:
-  void Value(const ValueInfo& info, const Json& value, const std::string& path) {
+  // A status write is checked by its status alone, and speaks of paths in it.
+  std::string Body(const std::string& path) const {
+    return (status_only_ ? path.substr(std::string_view("status.").size()) : path) + " in body ";
+  }
+
+  void Value(const ValueInfo& info, const Json& value, const Json* old, const std::string& path) {
+    if (old != nullptr && value == *old) return;
     if (!HasType(info, value)) {
       const std::string found(SchemaTypeOf(value));
-      errors_->push_back(
-          TypeError(path, Json(found),
-                    path + " in body must be of type " + std::string(SchemaType(info)) + ": \"" + found + "\""));
+      errors_->push_back(TypeError(
+          path, Json(found), Body(path) + "must be of type " + std::string(SchemaType(info)) + ": \"" + found + "\""));
     }
     if (info.enum_info != nullptr) Enum(info, value, path);
     if (!HasType(info, value)) return;
@@ -87,15 +111,17 @@ class SchemaPass {
       case ValueKind::kTime:
         if (!ParseTime(value.AsString()).ok()) {
           errors_->push_back(
-              TypeError(path, value, path + " in body must be of type date-time: " + GoQuote(value.AsString())));
+              TypeError(path, value, Body(path) + "must be of type date-time: " + GoQuote(value.AsString())));
         }
         break;
       case ValueKind::kInteger:
       case ValueKind::kNumber: Number(info, value, path); break;
-      case ValueKind::kObject: Struct(*info.type, value, path); break;
-      case ValueKind::kList: List(info, value, path); break;
+      case ValueKind::kObject: Struct(*info.type, value, old, path); break;
+      case ValueKind::kList: List(info, value, old, path); break;
       case ValueKind::kMap:
-        for (const auto& [key, item] : value.AsObject()) Value(*info.items, item, Below(path, key));
+        for (const auto& [key, item] : value.AsObject()) {
+          Value(*info.items, item, old == nullptr ? nullptr : old->Find(key), Below(path, key));
+        }
         if (info.max_properties && static_cast<int64_t>(value.size()) > *info.max_properties) {
           errors_->push_back(TooManyError(path, static_cast<int64_t>(value.size()), *info.max_properties));
         }
@@ -117,42 +143,38 @@ class SchemaPass {
       errors_->push_back(TooLongError(path, *info.max_length));
     } else if (info.min_length && CodePoints(text) < *info.min_length) {
       errors_->push_back(InvalidError(
-          path, Json(text), path + " in body should be at least " + std::to_string(*info.min_length) + " chars long"));
+          path, Json(text), Body(path) + "should be at least " + std::to_string(*info.min_length) + " chars long"));
     } else if (!info.pattern.empty() && !MatchesPattern(info.pattern, text)) {
-      errors_->push_back(InvalidError(path, Json(text), path + " in body should match '" + info.pattern + "'"));
+      errors_->push_back(InvalidError(path, Json(text), Body(path) + "should match '" + info.pattern + "'"));
     }
   }
 
   void Number(const ValueInfo& info, const Json& value, const std::string& path) {
     if (info.maximum && value.AsDouble() > static_cast<double>(*info.maximum)) {
-      errors_->push_back(InvalidError(
-          path, value, path + " in body should be less than or equal to " + std::to_string(*info.maximum)));
+      errors_->push_back(
+          InvalidError(path, value, Body(path) + "should be less than or equal to " + std::to_string(*info.maximum)));
     }
     if (info.minimum && value.AsDouble() < static_cast<double>(*info.minimum)) {
       errors_->push_back(InvalidError(
-          path, value, path + " in body should be greater than or equal to " + std::to_string(*info.minimum)));
+          path, value, Body(path) + "should be greater than or equal to " + std::to_string(*info.minimum)));
     }
   }
 
-  void List(const ValueInfo& info, const Json& value, const std::string& path) {
+  void List(const ValueInfo& info, const Json& value, const Json* old, const std::string& path) {
     const auto size = static_cast<int64_t>(value.size());
-    for (size_t i = 0; i < value.size(); ++i) Value(*info.items, value.AsArray()[i], At(path, i));
+    for (size_t i = 0; i < value.size(); ++i) {
+      Value(*info.items, value.AsArray()[i], OldItem(info, value.AsArray()[i], old), At(path, i));
+    }
     if (info.min_items && size < *info.min_items) {
       errors_->push_back(InvalidError(
-          path, Json(size), path + " in body should have at least " + std::to_string(*info.min_items) + " items"));
+          path, Json(size), Body(path) + "should have at least " + std::to_string(*info.min_items) + " items"));
     }
     if (info.max_items && size > *info.max_items) errors_->push_back(TooManyError(path, size, *info.max_items));
   }
 
+  const bool status_only_;
   std::vector<FieldError>* errors_;
 };
-
-// The key members of a list-map's item.
-Json KeyOf(const ValueInfo& list, const Json& item) {
-  Json key = Json::MakeObject();
-  for (const std::string& name : list.list_map_keys) key.Set(name, item.Get(name));
-  return key;
-}
 
 // Sets and list-maps hold nothing twice.
 void Duplicates(const ValueInfo& info, const Json& value, const std::string& path, std::vector<FieldError>* errors) {
@@ -180,7 +202,7 @@ class RulePass {
   explicit RulePass(std::vector<FieldError>* errors) : errors_(errors) {}
 
   void Struct(const TypeInfo& type, const Json& object, const Json* old, const std::string& path) {
-    Run(type.rules, "object", object, old, path);
+    Run(type.rules, object, old, path);
     for (const FieldInfo& field : type.fields) {
       if (path.empty() && field.name == "metadata") continue;
       const Json* value = object.Find(field.name);
@@ -192,7 +214,7 @@ class RulePass {
  private:
   void Value(const ValueInfo& info, const Json& value, const Json* old, const std::string& path) {
     if (old != nullptr && old->IsNull()) old = nullptr;
-    Run(info.rules, SchemaType(info), value, old, path);
+    Run(info.rules, value, old, path);
     if (info.kind == ValueKind::kObject) {
       Struct(*info.type, value, old, path);
     } else if (info.kind == ValueKind::kMap) {
@@ -206,22 +228,12 @@ class RulePass {
     }
   }
 
-  // Only items of a list-map have an old self.
-  static const Json* OldItem(const ValueInfo& list, const Json& item, const Json* old) {
-    if (old == nullptr || list.list_type != ListType::kMap) return nullptr;
-    const Json key = KeyOf(list, item);
-    for (const Json& candidate : old->AsArray()) {
-      if (KeyOf(list, candidate) == key) return &candidate;
-    }
-    return nullptr;
-  }
-
-  void Run(const std::vector<Rule>& rules, std::string_view type, const Json& value, const Json* old,
-           const std::string& path) {
+  void Run(const std::vector<Rule>& rules, const Json& value, const Json* old, const std::string& path) {
     for (const Rule& rule : rules) {
       if (rule.IsTransition() && old == nullptr) continue;
+      if (!rule.IsTransition() && old != nullptr && value == *old) continue;
       if (rule.holds(value, rule.IsTransition() ? old : nullptr)) continue;
-      errors_->push_back(InvalidError(path.empty() ? "<nil>" : path, Json(type), rule.message));
+      errors_->push_back(InvalidError(path.empty() ? "<nil>" : path, value, rule.message));
     }
   }
 
@@ -241,18 +253,17 @@ bool BlocksRules(const FieldError& error) {
 
 }  // namespace
 
-std::vector<FieldError> Validate(const KindInfo& kind, const Json& object, const Json* old,
-                                 bool /*status_subresource*/) {
+std::vector<FieldError> Validate(const KindInfo& kind, const Json& object, const Json* old, bool status_subresource) {
   std::vector<FieldError> errors;
   if (kind.type == nullptr) return errors;
-  SchemaPass(&errors).Struct(*kind.type, object, "");
+  SchemaPass(status_subresource, &errors).Struct(*kind.type, object, old, "");
   for (const FieldInfo& field : kind.type->fields) {
     const Json* value = object.Find(field.name);
     if (value != nullptr && field.name != "metadata") Duplicates(field.value, *value, field.name, &errors);
   }
   for (const FieldError& error : errors) {
     if (!BlocksRules(error)) continue;
-    errors.push_back(InvalidError("<nil>", Json("null"),
+    errors.push_back(InvalidError("<nil>", Json(),
                                   "some validation rules were not checked because the object was invalid; correct the "
                                   "existing errors to complete validation"));
     return errors;

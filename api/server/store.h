@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,7 +93,11 @@ class Session {
   Result<std::vector<Key>> OwnedBy(const std::string& uid);
   // Every key with an owner.
   Result<std::vector<Key>> Owned();
-  Result<bool> UidExists(const std::string& uid);
+  // Where the object with this uid is; nullopt when there is none.
+  Result<std::optional<Key>> FindUid(const std::string& uid);
+  // Every object with a deletionTimestamp.
+  Result<std::vector<Key>> BeingDeleted();
+  Result<std::vector<Key>> InNamespace(const std::string& cluster, const std::string& ns);
   // Objects of `resource` (all clusters) last written before `before_ms`, at most `limit`.
   Result<std::vector<Record>> OlderThan(const std::string& resource, int64_t before_ms, int limit);
   // SQLite's counter that changes when another connection commits; cheap.
@@ -103,6 +108,8 @@ class Session {
  protected:
   friend class Store;
   Result<sqlite::Stmt*> Cached(const char* sql);
+  // The rest of a statement whose columns are cluster, resource, namespace, name.
+  static Result<std::vector<Key>> ReadKeys(sqlite::Stmt& stmt);
   Status ListAt(const ListQuery& query, const std::function<bool(Record&&, std::string_view)>& each);
 
   sqlite::Db db_;

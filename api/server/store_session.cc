@@ -91,10 +91,33 @@ Result<Record> Session::Get(const Key& key) {
   return Record{key, stmt->Text(0), stmt->Int(1), stmt->Text(2)};
 }
 
-Result<bool> Session::UidExists(const std::string& uid) {
-  LK_USE(stmt, "SELECT 1 FROM objects WHERE uid=?1");
+Result<std::vector<Key>> Session::ReadKeys(sqlite::Stmt& stmt) {
+  std::vector<Key> keys;
+  while (true) {
+    LK_ASSIGN_OR_RETURN(bool row, stmt.Step());
+    if (!row) return keys;
+    keys.push_back({stmt.Text(0), stmt.Text(1), stmt.Text(2), stmt.Text(3)});
+  }
+}
+
+Result<std::optional<Key>> Session::FindUid(const std::string& uid) {
+  LK_USE(stmt, "SELECT cluster, resource, namespace, name FROM objects WHERE uid=?1");
   stmt->Bind(1, uid);
-  return stmt->Step();
+  LK_ASSIGN_OR_RETURN(const std::vector<Key> keys, ReadKeys(*stmt));
+  return keys.empty() ? std::nullopt : std::optional<Key>(keys.front());
+}
+
+Result<std::vector<Key>> Session::BeingDeleted() {
+  LK_USE(stmt,
+         "SELECT cluster, resource, namespace, name FROM objects WHERE json_extract(value, "
+         "'$.metadata.deletionTimestamp') IS NOT NULL");
+  return ReadKeys(*stmt);
+}
+
+Result<std::vector<Key>> Session::InNamespace(const std::string& cluster, const std::string& ns) {
+  LK_USE(stmt, "SELECT cluster, resource, namespace, name FROM objects WHERE cluster=?1 AND namespace=?2");
+  stmt->Bind(1, cluster).Bind(2, ns);
+  return ReadKeys(*stmt);
 }
 
 Status Session::List(const ListQuery& query, const std::function<bool(Record&&, std::string_view)>& each) {
@@ -195,22 +218,12 @@ Status Session::Events(int64_t after, int64_t upto, const std::string& cluster, 
 Result<std::vector<Key>> Session::OwnedBy(const std::string& uid) {
   LK_USE(stmt, "SELECT cluster, resource, namespace, name FROM owners WHERE owner=?1");
   stmt->Bind(1, uid);
-  std::vector<Key> keys;
-  while (true) {
-    LK_ASSIGN_OR_RETURN(bool row, stmt->Step());
-    if (!row) return keys;
-    keys.push_back({stmt->Text(0), stmt->Text(1), stmt->Text(2), stmt->Text(3)});
-  }
+  return ReadKeys(*stmt);
 }
 
 Result<std::vector<Key>> Session::Owned() {
   LK_USE(stmt, "SELECT DISTINCT cluster, resource, namespace, name FROM owners");
-  std::vector<Key> keys;
-  while (true) {
-    LK_ASSIGN_OR_RETURN(bool row, stmt->Step());
-    if (!row) return keys;
-    keys.push_back({stmt->Text(0), stmt->Text(1), stmt->Text(2), stmt->Text(3)});
-  }
+  return ReadKeys(*stmt);
 }
 
 Result<std::vector<Record>> Session::OlderThan(const std::string& resource, int64_t before_ms, int limit) {

@@ -48,8 +48,8 @@ Status CheckValue(const Knob& knob, const std::string& value) {
       return time.ok() ? Status::Ok() : time.status().Annotate("fault " + name);
     }
     case ValueKind::kTokenClass:
-      if (OneOf(value, {"shard-admin", "kcp-admin", "user", "token-file"})) return Status::Ok();
-      return Status(Code::kInvalid, "fault " + name + " is one of shard-admin, kcp-admin, user, token-file");
+      if (OneOf(value, {"shard-admin", "kcp-admin", "token-file"})) return Status::Ok();
+      return Status(Code::kInvalid, "fault " + name + " is one of shard-admin, kcp-admin, token-file");
     case ValueKind::kMode:
       if (OneOf(value, {"abort", "legacy"})) return Status::Ok();
       return Status(Code::kInvalid, "fault " + name + " is abort or legacy");

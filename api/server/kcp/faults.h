@@ -19,11 +19,10 @@
 //   idle-leader                holds the Lease and reconciles nothing
 //   refuse-lease-create        a create of the election's Lease fails
 //   refuse-lease-renew         an update of it fails
-//   reject-token=CLASS         401 for shard-admin, kcp-admin, user or token-file
+//   reject-token=CLASS         401 for shard-admin, kcp-admin or token-file
 //   slow-admission=D           Workspaces are refused with 403 "not yet ready" until D after ready
 //   shutdown-mode=MODE         abort (0.32 and later, the default) or legacy (0.31 and before)
 //   workspace-step-delay=D     between the phases of a Workspace (default: 0.2 s, scaled)
-//   watch-lag=D                changes of other processes reach watches D late
 //   storage-flip               answers 500 on objects that a newer version wrote
 #pragma once
 

@@ -1,15 +1,16 @@
 #include "api/server/kcp/root_files.h"
 
-#include <openssl/evp.h>
-#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "api/base/file.h"
+#include "api/base/hash.h"
 #include "api/base/id.h"
-#include "api/server/kcp/certificate.h"
+#include "api/server/auth.h"
+#include "api/server/pki.h"
 
 namespace lockkeeper::kcp {
 namespace {
@@ -36,40 +37,25 @@ std::string BytesToHex(const std::string& bytes) {
   return hex;
 }
 
-std::string Base64(const std::string& text) {
-  std::string out(4 * ((text.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  out.resize(static_cast<size_t>(size));
-  return out;
-}
-
-std::string HostName() {
-  char name[256] = "localhost";
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
-
 std::string HostOf(const std::string& url) {
   const size_t scheme = url.find("://");
   const std::string rest = scheme == std::string::npos ? url : url.substr(scheme + 3);
   return rest.substr(0, rest.find_first_of(":/"));
 }
 
-std::vector<std::string> CertificateHosts(const Options& options) {
-  std::vector<std::string> hosts = {"localhost", HostName(), "127.0.0.1"};
-  const auto add = [&](const std::string& host) {
-    if (host.empty() || host == "0.0.0.0") return;
-    for (const std::string& known : hosts) {
-      if (known == host) return;
-    }
-    hosts.push_back(host);
-  };
-  add(options.bind_address);
-  add(options.external_hostname);
-  add(HostOf(options.shard_base_url));
-  add(HostOf(options.shard_external_url));
-  return hosts;
+std::vector<std::string> CertificateNames(const Options& options) {
+  std::vector<std::string> names = apiserver::ServingNames(options.bind_address);
+  for (const std::string& host :
+       {options.external_hostname, HostOf(options.shard_base_url), HostOf(options.shard_external_url)}) {
+    if (!host.empty() && std::find(names.begin(), names.end(), host) == names.end()) names.push_back(host);
+  }
+  return names;
+}
+
+// It is its own authority: admin.kubeconfig hands out the serving certificate itself (2.17).
+Result<apiserver::CertificatePair> NewPair(const Options& options) {
+  return apiserver::MakeServingCertificate(nullptr, "kcp", CertificateNames(options), SystemClock().Read().wall,
+                                           Seconds(365 * 86400.0));
 }
 
 Status LoadCertificate(const Options& options, RootFiles* files) {
@@ -79,7 +65,7 @@ Status LoadCertificate(const Options& options, RootFiles* files) {
     certificate = JoinPath(options.cert_dir, "apiserver.crt");
     key = JoinPath(options.cert_dir, "apiserver.key");
     if (!PathExists(certificate) || !PathExists(key)) {
-      LK_ASSIGN_OR_RETURN(const ServingPair pair, NewServingPair(CertificateHosts(options)));
+      LK_ASSIGN_OR_RETURN(const apiserver::CertificatePair pair, NewPair(options));
       LK_RETURN_IF_ERROR(MakeDirs(options.cert_dir, 0700));
       LK_RETURN_IF_ERROR(WriteFileAtomic(key, pair.private_key_pem, 0600));
       LK_RETURN_IF_ERROR(WriteFileAtomic(certificate, pair.certificate_pem, 0644));
@@ -108,35 +94,15 @@ Result<std::optional<std::string>> TokenIn(const std::string& path, const std::s
   return std::optional<std::string>();
 }
 
-struct Endpoint {
-  const char* name;
-  const char* path;
-  const char* user;
-};
-constexpr Endpoint kEndpoints[] = {{"root", "/clusters/root", kKcpAdmin},
-                                   {"base", "", kKcpAdmin},
-                                   {"system:admin", "/clusters/system:admin", kShardAdmin},
-                                   {"shard-base", "", kShardAdmin}};
-
-std::string KubeconfigText(const std::string& base_url, const RootFiles& files) {
-  std::string text = "apiVersion: v1\nkind: Config\npreferences: {}\ncurrent-context: root\nclusters:\n";
-  const std::string authority = Base64(files.certificate_pem);
-  for (const Endpoint& e : kEndpoints) {
-    text += "- name: \"" + std::string(e.name) + "\"\n  cluster:\n    certificate-authority-data: " + authority +
-            "\n    server: " + base_url + e.path + "\n";
-  }
-  text += "contexts:\n";
-  for (const Endpoint& e : kEndpoints) {
-    text += "- name: \"" + std::string(e.name) + "\"\n  context:\n    cluster: \"" + e.name +
-            "\"\n    user: " + e.user + "\n";
-  }
-  text += "users:\n";
-  const std::pair<const char*, const std::string&> users[] = {
-      {kKcpAdmin, files.kcp_admin_token}, {kShardAdmin, files.shard_admin_token}, {"user", files.user_token}};
-  for (const auto& [name, token] : users) {
-    text += "- name: " + std::string(name) + "\n  user:\n    token: " + token + "\n";
-  }
-  return text;
+std::string AdminKubeconfig(const std::string& base_url, const RootFiles& files) {
+  const auto context = [&](const char* name, const char* path, const char* user, const std::string& token) {
+    return apiserver::KubeconfigContext{name, base_url + path, files.certificate_pem, user, token};
+  };
+  return apiserver::KubeconfigText(
+      {context("root", "/clusters/root", kKcpAdmin, files.kcp_admin_token),
+       context("base", "", kKcpAdmin, files.kcp_admin_token),
+       context("system:admin", "/clusters/system:admin", kShardAdmin, files.shard_admin_token),
+       context("shard-base", "", kShardAdmin, files.shard_admin_token)});
 }
 
 }  // namespace
@@ -156,15 +122,15 @@ std::string ExternalBaseUrl(const Options& options, int port) {
 Result<RootFiles> PrepareRootFiles(const Options& options) {
   RootFiles files;
   files.kcp_admin_token = NewUuid();
-  files.user_token = NewUuid();
   if (!options.root_directory.empty()) LK_RETURN_IF_ERROR(MakeDirs(options.root_directory, 0700));
   LK_RETURN_IF_ERROR(LoadCertificate(options, &files));
   if (options.root_directory.empty()) return files;
 
   const std::string sa_key = JoinPath(options.root_directory, "sa.key");
   if (!PathExists(sa_key)) {
-    LK_ASSIGN_OR_RETURN(const std::string key, NewPrivateKeyPem());
-    LK_RETURN_IF_ERROR(WriteFileAtomic(sa_key, key, 0600));
+    // An EC key: kcp's own is RSA 4096, which takes seconds to make.
+    LK_ASSIGN_OR_RETURN(const apiserver::CertificatePair pair, NewPair(options));
+    LK_RETURN_IF_ERROR(WriteFileAtomic(sa_key, pair.private_key_pem, 0600));
   }
   const std::string store = JoinPath(options.root_directory, kTokenStore);
   auto hash = ReadFile(store);
@@ -196,7 +162,7 @@ Status WriteAdminKubeconfig(const Options& options, int port, RootFiles* files) 
     }
     files->shard_admin_token = *token;
   }
-  return WriteFileAtomic(path, KubeconfigText(ExternalBaseUrl(options, port), *files), 0600);
+  return WriteFileAtomic(path, AdminKubeconfig(ExternalBaseUrl(options, port), *files), 0600);
 }
 
 }  // namespace lockkeeper::kcp

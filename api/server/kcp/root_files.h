@@ -2,7 +2,7 @@
 //
 // Purpose:   the rules that a roll must respect. The shard-admin token lives on: .admin-token-store holds its
 //            SHA-256 (32 raw bytes), the token itself stands only in admin.kubeconfig; with one of both alone the
-//            start fails, with neither a new token is made. kcp-admin and user get new tokens at every start.
+//            start fails, with neither a new token is made. kcp-admin gets a new token at every start.
 // Ownership: values. Files are 0600 in a folder of mode 0700.
 // Threads:   one caller at a time per root directory.
 // Failure:   kPrecondition with kcp's two sentences about the token; else the file's Status. Tokens are never part
@@ -22,7 +22,6 @@ struct RootFiles {
   std::string shard_admin_hash;   // 64 hexadecimal digits
   std::string shard_admin_token;  // empty until admin.kubeconfig was read or written
   std::string kcp_admin_token;
-  std::string user_token;
 };
 
 // Before the port is known: makes what is missing (apiserver.crt and .key, sa.key, the token store) and reads it.

@@ -1,0 +1,216 @@
+#include "reconcilers/fleet/fleet.h"
+
+#include <vector>
+
+#include "api/base/log.h"
+#include "api/base/sync.h"
+#include "controller/typed.h"
+#include "reconcilers/fleet/silent_host.h"
+#include "reconcilers/heartbeat/heartbeat.h"
+#include "reconcilers/upgrade/reconciler.h"
+
+namespace lockkeeper {
+namespace {
+
+using upgrade::HostState;
+
+// Unfinished Upgrades by "ns/server": the only ones that an event of another object can concern.
+constexpr char kByServer[] = "unfinished-by-server";
+// Servers by host.
+constexpr char kByHost[] = "by-host";
+
+constexpr Duration kHostLook = Seconds(5);
+
+HostState StateOf(HostTracker::State state) {
+  switch (state) {
+    case HostTracker::State::kUndetermined: return HostState::kUndetermined;
+    case HostTracker::State::kFresh: return HostState::kFresh;
+    case HostTracker::State::kLost: return HostState::kLost;
+    case HostTracker::State::kNeverSeen: return HostState::kNeverSeen;
+  }
+  return HostState::kUndetermined;
+}
+
+std::string ServerRefKey(const CachedObject& object) {
+  return object.key().namespace_ + "/" + object.Parse().At({"spec", "serverRef", "name"}).AsString();
+}
+
+}  // namespace
+
+class Fleet::Impl {
+ public:
+  Impl(Api& api, const Clock& clock, FleetOptions options)
+      : clock_(clock), manager_(api, clock, ManagerOptionsOf(options)) {
+    if (options.lease_api != nullptr) {
+      LeaderElectionOptions election;
+      election.namespace_ = kSystemNamespace;
+      election.name = "lockkeeper-manager";
+      manager_.AddElection(*options.lease_api, std::move(election));
+    }
+    reconciler_ = std::make_unique<upgrade::Reconciler>(
+        upgrade::Dependencies{manager_.api(), clock_, [this](const std::string& host) { return HostOf(host); },
+                              [this](const std::string& host, const std::string& uid) {
+                                MutexLock lock(mutex_);
+                                return tracker_.Posted(host, uid);
+                              },
+                              [this](const Upgrade& u, const upgrade::StoryEvent& event) {
+                                manager_.recorder().Record(EventTarget::Of(ToJson(u)),
+                                                           event.warning ? EventType::kWarning : EventType::kNormal,
+                                                           event.reason, event.message);
+                              }});
+    AddCaches();
+    AddControllers();
+  }
+
+  Manager& manager() { return manager_; }
+
+ private:
+  static ManagerOptions ManagerOptionsOf(const FleetOptions& options) {
+    ManagerOptions out;
+    out.metrics_address = options.metrics_address;
+    out.event_component = "lockkeeper-manager";
+    out.cancel_calls = options.cancel_calls;
+    out.on_fatal = options.on_fatal;
+    return out;
+  }
+
+  void AddCaches() {
+    upgrades_ = &manager_.AddCache(ResourceOf<Upgrade>());
+    upgrades_->AddIndex(kByServer, [](const CachedObject& object) -> std::vector<std::string> {
+      const Json json = object.Parse();
+      const bool settled = json.At({"status", "outcome"}).IsString() && json.At({"metadata", "finalizers"}).empty();
+      if (settled) return {};
+      return {object.key().namespace_ + "/" + json.At({"spec", "serverRef", "name"}).AsString()};
+    });
+    servers_ = &manager_.AddCache(ResourceOf<Server>());
+    servers_->AddIndex(kByHost, [](const CachedObject& object) -> std::vector<std::string> {
+      return {object.Parse().At({"spec", "host"}).AsString()};
+    });
+    rolls_ = &manager_.AddCache(ResourceOf<Roll>());
+    releases_ = &manager_.AddCache(ResourceOf<Release>());
+    backups_ = &manager_.AddCache(ResourceOf<StoreBackup>());
+    CacheOptions system;
+    system.namespace_ = kSystemNamespace;
+    leases_ = &manager_.AddCache(ResourceOf<Lease>(), std::move(system));
+    leases_->AddHandler([this](const CacheEvent& event) { Heartbeat(event); });
+  }
+
+  void AddControllers() {
+    const auto result = [](Result<Duration> again) -> Result<ReconcileResult> {
+      if (!again.ok()) return again.status();
+      ReconcileResult r;
+      r.requeue_after = *again;
+      return r;
+    };
+    ControllerOptions operations;
+    operations.name = "upgrade";
+    operations.reconcile = [this, result](const Request& key) { return result(reconciler_->Reconcile(key)); };
+    Controller& upgrade = manager_.AddController(std::move(operations));
+    upgrade.Watch(*upgrades_);
+    upgrade.Watch(*rolls_, Controller::MapOwner("Upgrade"));
+    upgrade.Watch(*backups_, Controller::MapOwner("Upgrade"));
+    const auto of_server = [this](const std::string& server) {
+      std::vector<Request> keys;
+      for (const ObjectPtr& u : upgrades_->ByIndex(kByServer, server)) keys.push_back(u->key());
+      return keys;
+    };
+    upgrade.Watch(*releases_, [of_server](const CacheEvent& e) { return of_server(ServerRefKey(*e.object)); });
+    upgrade.Watch(*servers_, [of_server](const CacheEvent& e) { return of_server(e.object->key().ToString()); });
+    upgrade.Watch(*leases_, [this, of_server](const CacheEvent& e) {
+      std::vector<Request> keys;
+      for (const ObjectPtr& server : ServersOf(e)) {
+        for (Request& key : of_server(server->key().ToString())) keys.push_back(std::move(key));
+      }
+      return keys;
+    });
+
+    ControllerOptions declarations;
+    declarations.name = "declared";
+    declarations.workers = 1;
+    declarations.reconcile = [this, result](const Request& key) { return result(reconciler_->ReconcileDeclared(key)); };
+    Controller& declared = manager_.AddController(std::move(declarations));
+    declared.Watch(*servers_);
+    declared.Watch(*upgrades_, Controller::MapOwner("Server"));
+    declared.Watch(*leases_, [this](const CacheEvent& e) { return Keys(ServersOf(e)); });
+
+    ControllerOptions silence;
+    silence.name = "silent-host";
+    silence.workers = 1;
+    silence.reconcile = [this](const Request& key) { return SilentHost(key); };
+    Controller& silent = manager_.AddController(std::move(silence));
+    silent.Watch(*servers_);
+    silent.Watch(*leases_, [this](const CacheEvent& e) { return Keys(ServersOf(e)); });
+  }
+
+  std::vector<ObjectPtr> ServersOf(const CacheEvent& heartbeat) const {
+    const std::string prefix = HeartbeatName("");
+    const std::string& name = heartbeat.object->key().name;
+    if (!name.starts_with(prefix)) return {};
+    return servers_->ByIndex(kByHost, name.substr(prefix.size()));
+  }
+
+  static std::vector<Request> Keys(const std::vector<ObjectPtr>& objects) {
+    std::vector<Request> keys;
+    for (const ObjectPtr& object : objects) keys.push_back(object->key());
+    return keys;
+  }
+
+  void Heartbeat(const CacheEvent& event) {
+    const std::string prefix = HeartbeatName("");
+    const std::string& name = event.object->key().name;
+    if (!name.starts_with(prefix)) return;
+    Fact<Lease> lease = Absent{};
+    if (event.type != CacheEvent::Type::kDeleted) {
+      const Result<Lease> decoded = Decode<Lease>(event.object->Parse());
+      if (!decoded.ok()) return;
+      lease = *decoded;
+    }
+    MutexLock lock(mutex_);
+    tracker_.Observe(name.substr(prefix.size()), lease, clock_.Read().boot);
+  }
+
+  HostState HostOf(const std::string& host) {
+    const bool absent = leases_->HasSynced() && leases_->Get({kSystemNamespace, HeartbeatName(host)}) == nullptr;
+    const Duration now = clock_.Read().boot;
+    MutexLock lock(mutex_);
+    if (absent) tracker_.Observe(host, Absent{}, now);
+    return StateOf(tracker_.Of(host, now));
+  }
+
+  Result<ReconcileResult> SilentHost(const Request& key) {
+    ReconcileResult again;
+    const ObjectPtr object = servers_->Get(key);
+    if (object == nullptr) return again;
+    LK_ASSIGN_OR_RETURN(Server server, Decode<Server>(object->Parse()));
+    const HostState state = HostOf(server.spec.host);
+    if (const auto status = SilentHostStatus(server, state, clock_.Read().wall)) {
+      server.status = *status;
+      // Under the resourceVersion of the cache: an agent that came back in between wins.
+      LK_RETURN_IF_ERROR(UpdateStatus<Server>(manager_.api(), server).status());
+      LogWarn("host is silent", {{"host", server.spec.host}, {"server", key.ToString()}});
+    }
+    again.requeue_after = kHostLook;
+    return again;
+  }
+
+  const Clock& clock_;
+  Manager manager_;
+  std::unique_ptr<upgrade::Reconciler> reconciler_;
+  Cache* upgrades_ = nullptr;
+  Cache* servers_ = nullptr;
+  Cache* rolls_ = nullptr;
+  Cache* releases_ = nullptr;
+  Cache* backups_ = nullptr;
+  Cache* leases_ = nullptr;
+  Mutex mutex_;
+  HostTracker tracker_ LK_GUARDED_BY(mutex_);
+};
+
+Fleet::Fleet(Api& api, const Clock& clock, FleetOptions options)
+    : impl_(std::make_unique<Impl>(api, clock, std::move(options))) {}
+Fleet::~Fleet() = default;
+Status Fleet::Start() { return impl_->manager().Start(); }
+Status Fleet::Stop() { return impl_->manager().Stop(); }
+bool Fleet::WaitUntilStarted(Duration timeout) { return impl_->manager().WaitUntilStarted(timeout); }
+
+}  // namespace lockkeeper

@@ -1,0 +1,39 @@
+// Fleet: the manager's controllers as one: Upgrades, the Upgrades that Servers declare, hosts that went silent.
+//
+// Purpose:   what `lockkeeper manager` runs, and `lockkeeper up` beside the agent.
+// Ownership: owns its Manager; borrows api, lease_api and clock, which outlive it.
+// Threads:   Start and Stop from one thread.
+// Failure:   as Manager: what cannot be mended while running goes to on_fatal once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "controller/manager.h"
+
+namespace lockkeeper {
+
+struct FleetOptions {
+  // Leader election among replicas, on the Lease lockkeeper-manager; without it the process leads from the start.
+  Api* lease_api = nullptr;
+  std::string metrics_address = "0";
+  std::function<void()> cancel_calls;
+  std::function<void(const Status&)> on_fatal;
+};
+
+class Fleet {
+ public:
+  Fleet(Api& api, const Clock& clock, FleetOptions options);
+  ~Fleet();
+
+  Status Start();
+  Status Stop();
+  bool WaitUntilStarted(Duration timeout);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockkeeper

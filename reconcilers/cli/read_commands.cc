@@ -1,0 +1,209 @@
+#include <poll.h>
+
+#include <set>
+#include <thread>
+
+#include "controller/typed.h"
+#include "reconcilers/cli/commands.h"
+#include "reconcilers/cli/view.h"
+
+namespace lockkeeper::cli {
+namespace {
+
+constexpr int kLookMilliseconds = 100;
+
+std::string Text(const Json& json) {
+  if (json.IsString()) return json.AsString().empty() ? "-" : json.AsString();
+  if (json.IsNull()) return "-";
+  return json.Dump();
+}
+
+// The agent's own view, for when the API is away.
+Status StatusFromAgent(Session& session, const Status& why, const Out& out) {
+  const Result<Json> status = session.agent().Get("/v1/status");
+  if (!status.ok()) return why;
+  out("The API does not answer (" + why.message() + "); this is what the agent's ledger says.\n\n");
+  out("host " + Text(status->Get("host")) + ", ledger " + Text(status->At({"ledger", "id"})) + " at revision " +
+      Text(status->At({"ledger", "revision"})) + "\n");
+  if (!status->Get("trouble").AsString().empty()) out("trouble: " + status->Get("trouble").AsString() + "\n");
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& server : status->Get("servers").AsArray()) {
+    for (const Json& slot : server.Get("slots").AsArray()) {
+      rows.push_back({server.Get("namespace").AsString() + "/" + server.Get("name").AsString(),
+                      slot.Get("name").AsString() + (slot.Get("active").AsBool() ? "*" : ""), Text(slot.Get("state")),
+                      Text(slot.Get("version")), Text(slot.Get("pid")), Text(slot.Get("port")),
+                      server.Has("operation")
+                          ? Text(server.At({"operation", "name"})) + " at " + Text(server.At({"operation", "step"}))
+                          : "-"});
+    }
+  }
+  out(Table({"SERVER", "SLOT", "STATE", "VERSION", "PID", "PORT", "OPERATION"}, rows));
+  return Status::Ok();
+}
+
+// What a watch is about: an Upgrade and its Roll, or a Roll alone.
+struct Followed {
+  std::string upgrade;
+  std::string roll;
+};
+
+Result<Followed> FindTarget(Api& api, const std::string& ns, const std::string& target) {
+  const size_t slash = target.find('/');
+  const std::string kind = slash == std::string::npos ? "" : target.substr(0, slash);
+  const std::string name = slash == std::string::npos ? target : target.substr(slash + 1);
+  if (kind.empty() || kind.starts_with("upg")) {
+    const Status found = Get<Upgrade>(api, {ns, name}).status();
+    if (found.ok()) return Followed{name, ""};
+    if (!kind.empty() || found.code() != Code::kNotFound) return found;
+  }
+  if (kind.empty() || kind.starts_with("roll")) {
+    const Status found = Get<Roll>(api, {ns, name}).status();
+    if (found.ok()) return Followed{"", name};
+    if (!kind.empty() || found.code() != Code::kNotFound) return found;
+  }
+  return Status(Code::kNotFound, "no Upgrade or Roll named \"" + name + "\" in namespace " + ns);
+}
+
+}  // namespace
+
+Status ShowStatus(Session& session, const std::string& server, bool all_namespaces, const Out& out) {
+  const auto api = session.api();
+  if (!api.ok()) return IsAway(api.status()) ? StatusFromAgent(session, api.status(), out) : api.status();
+  const Time now = SystemClock().Read().wall;
+  if (!server.empty()) {
+    const Result<Server> one = Get<Server>(**api, {session.ns(), server});
+    if (!one.ok()) {
+      return one.code() != Code::kNotFound && IsAway(one.status()) ? StatusFromAgent(session, one.status(), out)
+                                                                   : one.status();
+    }
+    out(ServerText(*one, now));
+    return Status::Ok();
+  }
+  const Result<std::vector<Server>> all = List<Server>(**api, all_namespaces ? "" : session.ns());
+  if (!all.ok()) return IsAway(all.status()) ? StatusFromAgent(session, all.status(), out) : all.status();
+  if (all->empty()) {
+    out("No Servers in namespace " + session.ns() + ". Apply one: kubectl apply -f manifests/samples/\n");
+    return Status::Ok();
+  }
+  out(StatusText(*all, now));
+  return Status::Ok();
+}
+
+Status ShowHistory(Session& session, const std::string& server, int limit, const Out& out) {
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const std::string& of, const std::string& kind, const std::string& name,
+                       const std::string& version, const std::string& outcome, const std::string& finished,
+                       const std::string& by) {
+    rows.push_back({of, finished, kind, name, version, outcome, by});
+  };
+  const auto from_agent = [&]() -> Status {
+    const std::string query = server.empty() ? "" : "&server=" + PercentEncode(session.ns() + "/" + server);
+    LK_ASSIGN_OR_RETURN(const Json items, session.agent().Get("/v1/history?limit=" + std::to_string(limit) + query));
+    for (const Json& o : items.Get("items").AsArray()) {
+      add(server.empty() ? "-" : server, Text(o.Get("kind")), Text(o.Get("name")), Text(o.Get("version")),
+          Text(o.Get("outcome")), Text(o.Get("finishedAt")), Text(o.Get("requestedBy")));
+    }
+    return Status::Ok();
+  };
+  const auto api = session.api();
+  const Result<std::vector<Server>> all =
+      api.ok() ? List<Server>(**api, session.ns()) : Result<std::vector<Server>>(api.status());
+  if (all.ok()) {
+    for (const Server& s : *all) {
+      if (!server.empty() && s.metadata.name != server) continue;
+      for (const HistoryEntry& h : s.status.history) {
+        add(s.metadata.name, h.kind, h.name, h.version.empty() ? "-" : h.version,
+            h.outcome ? std::string(EnumName(*h.outcome)) : "-", h.finished_at ? FormatTime(*h.finished_at) : "-",
+            h.requested_by.empty() ? "-" : h.requested_by);
+      }
+    }
+  } else if (IsAway(all.status())) {
+    LK_RETURN_IF_ERROR(from_agent());
+  } else {
+    return all.status();
+  }
+  if (static_cast<int>(rows.size()) > limit) rows.resize(static_cast<size_t>(limit));
+  out(Table({"SERVER", "FINISHED", "KIND", "NAME", "VERSION", "OUTCOME", "BY"}, rows));
+  return Status::Ok();
+}
+
+Status ShowLogs(Session& session, const std::string& server, const std::string& slot, int lines, const Out& out) {
+  std::string target =
+      "/v1/logs?server=" + PercentEncode(session.ns() + "/" + server) + "&lines=" + std::to_string(lines);
+  if (!slot.empty()) target += "&slot=" + PercentEncode(slot);
+  const Result<Json> answer = session.agent().Get(target);
+  if (!answer.ok()) {
+    return answer.status().Annotate("logs are kept on the host of the Server and read through its agent");
+  }
+  for (const Json& line : answer->Get("lines").AsArray()) out(line.AsString() + "\n");
+  return Status::Ok();
+}
+
+Result<Outcome> Watch(Session& session, const WatchOptions& options, const Out& out) {
+  LK_ASSIGN_OR_RETURN(Api * api, session.api());
+  const std::string ns = session.ns();
+  LK_ASSIGN_OR_RETURN(Followed followed, FindTarget(*api, ns, options.target));
+  const Duration started = SystemClock().Read().boot;
+  std::set<std::string> printed;
+  std::string bar;
+  const auto wipe = [&] {
+    if (!bar.empty()) out("\r\x1b[K");
+    bar.clear();
+  };
+  const auto print = [&](const std::vector<StepLine>& lines) {
+    for (const StepLine& line : lines) {
+      if (!printed.insert(line.key).second) continue;
+      wipe();
+      out(line.text + "\n");
+    }
+  };
+  for (;;) {
+    std::optional<Outcome> outcome;
+    std::optional<Progress> progress;
+    std::string end;
+    // The API may be what is being rolled: an error is waited out.
+    if (!followed.upgrade.empty()) {
+      const Result<Upgrade> upgrade = Get<Upgrade>(*api, {ns, followed.upgrade});
+      if (upgrade.code() == Code::kNotFound) return upgrade.status();
+      if (upgrade.ok()) {
+        print(PhaseLines(*upgrade));
+        if (upgrade->status.roll_ref) followed.roll = upgrade->status.roll_ref->name;
+        outcome = upgrade->status.outcome;
+        progress = upgrade->status.progress;
+        if (outcome) end = OutcomeText(*upgrade);
+      }
+    }
+    if (!followed.roll.empty()) {
+      const Result<Roll> roll = Get<Roll>(*api, {ns, followed.roll});
+      if (roll.ok()) {
+        print(StepLines(*roll));
+        progress = roll->status.progress;
+        if (followed.upgrade.empty()) outcome = roll->status.outcome;
+        if (outcome) end += OutcomeText(*roll);
+      }
+    }
+    if (outcome) {
+      wipe();
+      out(end);
+      return *outcome;
+    }
+    const Now now = SystemClock().Read();
+    if (options.terminal && progress) {
+      const std::string line = ProgressLine(*progress, now.wall);
+      if (line != bar) {
+        wipe();
+        out(line);
+        bar = line;
+      }
+    }
+    if (options.timeout_seconds > 0 && now.boot - started > Seconds(options.timeout_seconds)) {
+      wipe();
+      return Status(
+          Code::kTimeout,
+          options.target + " has not finished; it goes on. Look again with: lockkeeper watch " + options.target);
+    }
+    ::poll(nullptr, 0, kLookMilliseconds);
+  }
+}
+
+}  // namespace lockkeeper::cli

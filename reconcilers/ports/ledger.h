@@ -39,8 +39,9 @@ class Ledger {
   // kNotFound when there is no record.
   virtual Result<ServerRecord> Get(const ServerKey& key) = 0;
   // Reads (a fresh record when absent), lets `change` edit, commits when the record differs: its revision and the
-  // ledger's become the next one. An error of `change` commits nothing and is answered. Answers the record as it
-  // now stands.
+  // ledger's become the next one. A change of posted_revision alone is committed without moving either revision and
+  // without calling listeners: it says what was mirrored, it is nothing to mirror. An error of `change` commits
+  // nothing and is answered. `change` must not call the ledger. Answers the record as it now stands.
   virtual Result<ServerRecord> Update(const ServerKey& key, const std::function<Status(ServerRecord&)>& change) = 0;
   // Update, and in the same commit the outcome of a finished operation, for ever.
   virtual Result<ServerRecord> Finish(const ServerKey& key, const OutcomeRecord& outcome,
@@ -57,6 +58,10 @@ class Ledger {
   virtual Result<std::vector<std::pair<std::string, std::string>>> ListDocuments(const std::string& kind) = 0;
   virtual Status PutDocument(const std::string& kind, const std::string& key, const std::string& json) = 0;
   virtual Status RemoveDocument(const std::string& kind, const std::string& key) = 0;
+
+  // Gives the ballast back to the filesystem, for the writes that mend a full disk. It is laid down again by itself
+  // once there is room.
+  virtual Status RepairSpace() { return Status::Ok(); }
 
   // Called with the key of each changed record.
   virtual void AddListener(std::function<void(const ServerKey&)> listener) = 0;

@@ -4,6 +4,7 @@
 //          Outcome per operation id ever finished. Plain values with a JSON form (records_json.h).
 // Writers: one per field. Marked [plan]: the Server reconciler; [slot]: the Slot reconciler; [intent]: whoever
 //          loads resources into the ledger. All run in the agent.
+// A new member needs its line in reconcilers/ledger/records_json.cc, which does not build without it.
 // Threads: values. Failure: none.
 #pragma once
 

@@ -1,0 +1,178 @@
+// Rule C and the roll's steps 18 and 19: the controller lease and the probe object.
+#include <algorithm>
+
+#include "reconcilers/server/draft.h"
+
+namespace lockkeeper::roll {
+namespace {
+
+constexpr Duration kProvenDead = Seconds(5);  // without a renewal: client-go's RenewDeadline in kcp
+constexpr Duration kOneRenewal = Seconds(5);
+
+bool HostIsOurs(const Context& c, const std::string& holder) {
+  const size_t cut = holder.rfind('_');
+  return cut != std::string::npos && holder.substr(0, cut) == c.s.host.hostname;
+}
+
+bool HandsOver(const Context& c) { return c.spec.lease && c.spec.lease->expect_handover; }
+
+std::string Micros(Time t) { return std::to_string(t.time_since_epoch().count()); }
+
+// What a lease said at one reading; any later reading that differs is a renewal or a new holder.
+std::string Mark(const LeaseFact& lease) { return lease.uid + " " + lease.holder + " " + Micros(lease.renew_time); }
+
+// When the process of a slot was executed; nothing when it does not run.
+std::optional<Time> LiveSince(const Context& c, const SlotView& slot) {
+  if (!slot.Live()) return std::nullopt;
+  const auto facts = c.s.slots.find(slot.name);
+  if (facts != c.s.slots.end() && facts->second.unit.known()) return facts->second.unit->started_at;
+  return slot.actual().started_at;
+}
+
+// A holder of this host that nothing alive of ours can be.
+bool ProvenDead(const Context& c, const LeaseFact& lease) {
+  if (lease.holder.empty() || !HostIsOurs(c, lease.holder) || c.s.lease.unchanged_for < kProvenDead) return false;
+  bool before_all_live = true;
+  Time last_exit = c.rec.last_exit_at;
+  for (const auto& [name, entry] : c.rec.slots) {
+    const SlotView slot = c.Slot(name);
+    if (slot.life == Life::kUnknown) return false;
+    if (const auto since = LiveSince(c, slot); since && *since <= lease.acquire_time) before_all_live = false;
+    if (slot.exited_at) last_exit = std::max(last_exit, *slot.exited_at);
+  }
+  return before_all_live || last_exit > lease.renew_time;
+}
+
+// Steps 18 and 19 do not undo anything: the new build stays, and the operation ends as failed.
+void Missed(const Context& c, Draft& d, const char* step, const Failure& failure) {
+  if (d.op().failure_reason.empty()) {
+    d.op().failure_reason = failure.reason;
+    d.op().failure_message = failure.message;
+    d.op().failure_is_the_builds = failure.builds;
+    d.op().failed_step = step;
+  }
+  (void)c;
+  d.Say(failure.reason, failure.message);
+}
+
+std::string ProbeName(const Now& now) {
+  int64_t ms = now.wall.time_since_epoch().count() / 1000;
+  std::string text;
+  for (; ms > 0; ms /= 36) text.insert(text.begin(), "0123456789abcdefghijklmnopqrstuvwxyz"[ms % 36]);
+  return "roll-probe-" + text;
+}
+
+}  // namespace
+
+RuleResult FreeTheLeaseOfADeadHolder(const Context& c) {
+  if (!HandsOver(c) || !c.s.lease.lease.known() || !c.Active().Ready()) return {};
+  const LeaseFact& lease = *c.s.lease.lease;
+  if (ProvenDead(c, lease)) {
+    return c.Effect(DeleteLease{lease}, "FreeingLease",
+                    "lease holder " + lease.holder + " is dead; the lease is freed for slot " + c.rec.active);
+  }
+  if (!lease.holder.empty() && HostIsOurs(c, lease.holder) && c.s.lease.unchanged_for < kProvenDead) {
+    // Quiet until it has been without a change for long enough to be judged.
+    if (lease.renew_time < c.rec.last_exit_at) {
+      return c.Wait("WatchingLease", "the lease has not been renewed since a process ended",
+                    kProvenDead - c.s.lease.unchanged_for + Milliseconds(50));
+    }
+  }
+  return {};
+}
+
+HandlerResult DoLease(const Context& c, Draft& d) {
+  if (!HandsOver(c)) return StepDone();
+  const Duration limit = Seconds(static_cast<double>(c.timeouts().lease_seconds));
+  Begin(c, d, kStepLease, limit, "waiting for a renewal after the old slot's exit");
+  OperationRecord& op = d.op();
+  const Fact<LeaseFact>& fact = c.s.lease.lease;
+  const Time exit = op.finished.count(kStepStopOld) != 0 ? op.finished[kStepStopOld] : Time{};
+  const std::string held_before = c.Note("leaseMark");
+  const SlotView fresh = c.Slot(op.to);
+
+  if (held_before.empty()) {
+    // "Since the exit" is measured from a reading that was sent after the exit had been observed.
+    if (fact.known() && fact->read_at >= exit) {
+      op.notes["leaseMark"] = Mark(*fact);
+      op.notes["leaseMarkAt"] = Micros(c.now.wall);
+      d.dirty = true;
+    } else if (fact.absent()) {
+      op.notes["leaseMark"] = "none";
+      op.notes["leaseMarkAt"] = Micros(c.now.wall);
+      d.dirty = true;
+    }
+  } else if (fact.known() && Mark(*fact) != held_before && !fact->holder.empty()) {
+    const auto since = LiveSince(c, fresh);
+    const bool late_renewal = fact->holder == c.Note("holderAtStop") && since && fact->acquire_time < *since;
+    if (!late_renewal) {
+      RollReport& report = op.report;
+      report.new_holder = fact->holder;
+      report.lease_held_at = c.now.wall;
+      const Time from = report.old_exited_at.value_or(exit);
+      report.lease_handover_seconds = std::max(0.0, ToSeconds(c.now.wall - from));
+      report.leaderless_seconds = report.lease_handover_seconds;
+      d.Say("LeaseHeld", "the controller lease is held by " + fact->holder);
+      return StepDone();
+    }
+    op.notes["leaseMark"] = Mark(*fact);  // a renewal of the old holder that arrived late
+    op.notes["leaseMarkAt"] = Micros(c.now.wall);
+    d.dirty = true;
+  } else if (fact.known() && Mark(*fact) == held_before && !fact->holder.empty() &&
+             fact->holder == c.Note("holderAtStop") && HostIsOurs(c, fact->holder)) {
+    const auto since = LiveSince(c, fresh);
+    const bool may_be_new = since && fact->acquire_time >= *since;
+    const Time marked{Duration(std::atoll(c.Note("leaseMarkAt").c_str()))};
+    if (!may_be_new || c.now.wall - marked >= kOneRenewal) {
+      if (!op.report.lease_deleted_at) {
+        op.report.lease_deleted_at = c.now.wall;
+        op.notes["leaseDeletedAt"] = Micros(c.now.wall);
+        d.Say("FreeingLease", "the lease of the ended slot is freed");
+      } else {
+        return NotYet(c.Effect(DeleteLease{*fact}, "FreeingLease", "deletes the lease of " + fact->holder));
+      }
+    }
+  }
+  const bool unreadable = fact.unknown();
+  if (c.DeadlinePassed(kStepLease) && (!unreadable || c.DeadlineLeft(kStepLease) < -Seconds(5))) {
+    std::string what = fact.known()    ? "its holder is " + fact->holder
+                       : fact.absent() ? "nobody made it again"
+                                       : "it cannot be read: " + fact.why();
+    Missed(c, d, kStepLease,
+           {"LeaseNotTaken",
+            "no renewal of the controller lease within " + SecondsText(limit) + " of the old slot's end; " + what});
+    return StepDone();
+  }
+  return NotYet(c.Wait("WaitingForLease", "waits for a renewal of the controller lease", Milliseconds(50)));
+}
+
+HandlerResult DoProbe(const Context& c, Draft& d) {
+  if (c.spec.probe.type == ProbeType::kNone || Hurried(c) ||
+      (c.op->kind != kKindInstall && !d.op().failure_reason.empty())) {
+    return StepDone();
+  }
+  const Duration limit = Seconds(static_cast<double>(c.timeouts().probe_seconds));
+  if (Begin(c, d, kStepProbe, limit, "a probe object is made through the front")) d.next.probe_name = ProbeName(c.now);
+  const Time since = d.op().report.lease_held_at.value_or(d.op().started[kStepProbe]);
+  const Fact<ProbeFact>& probe = c.s.probe;
+  const bool ours = probe.known() && probe->name == c.rec.probe_name;
+  if (ours && probe->ready) {
+    d.op().report.probe_ready_at = c.now.wall;
+    d.op().report.probe_seconds = std::max(0.0, ToSeconds(c.now.wall - since));
+    d.Say("ProbeReady", "probe object " + c.rec.probe_name + " is ready");
+    return StepDone();
+  }
+  if (Started(*c.op, kStepProbe) && c.DeadlinePassed(kStepProbe)) {
+    const std::string what = ours ? "it says " + probe->phase : probe.absent() ? "it was not made" : probe.why();
+    Missed(c, d, kStepProbe,
+           {"ProbeFailed",
+            "probe object " + c.rec.probe_name + " was not ready within " + SecondsText(limit) + ": " + what, true});
+    return StepDone();
+  }
+  if (Started(*c.op, kStepProbe) && probe.absent()) {
+    return NotYet(c.Effect(CreateProbe{c.rec.probe_name}, "Probing", "makes probe object " + c.rec.probe_name));
+  }
+  return NotYet(c.Wait("Probing", "probe object " + c.rec.probe_name + " is not ready yet", Milliseconds(50)));
+}
+
+}  // namespace lockkeeper::roll

@@ -92,7 +92,7 @@ Result<std::vector<std::string>> NamesIn(int fd, const std::string& path) {
   std::vector<std::string> names;
   while (true) {
     errno = 0;
-    const dirent* entry = ::readdir(dir.get());
+    const dirent* entry = ::readdir(dir.get());  // NOLINT(concurrency-mt-unsafe): a DIR of our own
     if (entry == nullptr) {
       if (errno != 0) return ErrnoStatus("read", path, errno);
       return names;

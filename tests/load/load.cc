@@ -45,7 +45,7 @@ Result<std::map<std::string, int64_t>> ReadBack(Shared& shared, HttpClient& clie
 
 class LoadGenerator::Impl {
  public:
-  explicit Impl(LoadConfig config) : shared_(config, "load-" + RandomName(6)), client_(shared_.ClientConfig()) {}
+  explicit Impl(const LoadConfig& config) : shared_(config, "load-" + RandomName(6)), client_(shared_.ClientConfig()) {}
 
   Status Start() {
     LK_CHECK(threads_.empty());
@@ -165,7 +165,7 @@ Json LoadResult::ToJson() const {
   return json;
 }
 
-LoadGenerator::LoadGenerator(LoadConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+LoadGenerator::LoadGenerator(const LoadConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 LoadGenerator::~LoadGenerator() {
   if (impl_->running()) Stop();
 }

@@ -77,7 +77,7 @@ struct LoadResult {
 
 class LoadGenerator {
  public:
-  explicit LoadGenerator(LoadConfig config);
+  explicit LoadGenerator(const LoadConfig& config);
   ~LoadGenerator();  // Stop() when it runs
   LoadGenerator(const LoadGenerator&) = delete;
   LoadGenerator& operator=(const LoadGenerator&) = delete;

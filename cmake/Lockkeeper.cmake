@@ -1,6 +1,7 @@
 # lk_library(NAME SRCS a.cc … DEPS x y … PRIVATE_DEPS …): one static library per layer.
 # lk_program(NAME SRCS … DEPS …): a program of the product, in the build folder's root, and installed.
-# lk_test(NAME LABEL unit|sequence|integration|e2e|bench TIMEOUT s SRCS … DEPS … ARGS …): one GoogleTest program.
+# lk_test(NAME LABEL unit|sequence|integration|e2e|nightly TIMEOUT s SRCS … DEPS … ARGS …): one GoogleTest program.
+# lk_bench(NAME SRCS … DEPS …): a benchmark, a program with a main of its own (or benchmark::benchmark_main in DEPS).
 # Dependencies point one way: reconcilers -> controller -> api/transport -> api/types -> api/base.
 
 # The folders below tests/ whose programs also run under ThreadSanitizer: the runtime and the front.
@@ -41,6 +42,18 @@ function(lk_test name)
     add_dependencies(lk_tsan_tests ${name})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT "${A_TIMEOUT}")
+endfunction()
+
+function(lk_bench name)
+  if(NOT LK_BENCH)
+    return()
+  endif()
+  cmake_parse_arguments(A "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${A_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE lk_warnings ${A_DEPS})
+  add_dependencies(lk_benches ${name})
+  set_property(GLOBAL APPEND_STRING PROPERTY LK_BENCH_LINES "${name} $<TARGET_FILE:${name}>\n")
 endfunction()
 
 # A target check_headers that compiles each header below the layers on its own: one that leans on what its

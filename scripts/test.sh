@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # Builds the tests of a preset and runs them; the last line counts cases: "N passed, N failed[, N skipped]".
 #
-#   scripts/test.sh [--preset dev|quick|tsan] [--target TARGET] [ctest arguments]
+#   scripts/test.sh [--preset dev|quick|tsan] [--target TARGET] [--nightly] [ctest arguments]
 #
+# Tests with the label nightly run only with --nightly, and then alone.
 # A program of GoogleTest counts by its cases; one that died before it could tell, and any other test, counts as one.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=dev
 target=lk_tests
+labels=(-LE nightly)
 while (($#)); do
   case $1 in
-    --preset) preset=$2 ;;
-    --target) target=$2 ;;
+    --preset) preset=$2 && shift ;;
+    --target) target=$2 && shift ;;
+    --nightly) labels=(-L nightly) ;;
     *) break ;;
   esac
-  shift 2
+  shift
 done
 build=$root/build/$preset
 
@@ -26,6 +29,7 @@ rm -rf "$build/test-results"
 mkdir -p "$build/test-results"
 failed=0
 # Two at a time, whatever the machine: what is measured in them should not depend on it.
-ctest --test-dir "$build" -j2 --output-on-failure --output-junit "$build/test-results/ctest.junit" "$@" || failed=$?
+ctest --test-dir "$build" -j2 --output-on-failure --output-junit "$build/test-results/ctest.junit" \
+  "${labels[@]}" "$@" || failed=$?
 awk -f scripts/count_tests.awk "$build/test-results/ctest.junit"
 exit "$failed"

@@ -25,6 +25,9 @@ namespace lockkeeper {
   X(ServerPaused, "spec.paused is true: nothing is started or advanced.")                                          \
   X(ServerDeleted, "Its Server was deleted before it began.")                                                      \
   X(ServerNotFound, "spec.serverRef names no Server of its namespace.")                                            \
+  X(Unreadable, "Something that decides could not be read; it is tried again.")                                    \
+  X(HostUndetermined, "The host's heartbeat was not watched for long enough to call it fresh or lost.")            \
+  X(StatusBehind, "The host has recorded more than its Server's status says; waiting for it.")                     \
   X(InvalidSpec, "The spec cannot work as it stands; the message names the field.")                                \
   /* hosts and ledgers */                                                                                          \
   X(AgentLost, "The host's agent was silent for 40 s; what it reported last is unknown now.")                      \

@@ -9,6 +9,17 @@
 
 namespace lockkeeper {
 
+Status EnsureSystemNamespace(Api& api) {
+  const Resource namespaces{"", "v1", "namespaces", "Namespace", false};
+  const Status found = api.Get(namespaces, {"", kSystemNamespace}).status();
+  if (found.code() != Code::kNotFound) return found;
+  const Json object = Json::MakeObject({{"apiVersion", "v1"},
+                                        {"kind", "Namespace"},
+                                        {"metadata", Json::MakeObject({{"name", kSystemNamespace}})}});
+  const Status made = api.Create(namespaces, object).status();
+  return made.code() == Code::kAlreadyExists ? Status::Ok() : made;
+}
+
 class HeartbeatPoster::Impl {
  public:
   Impl(Api& api, const Clock& clock, HeartbeatIdentity identity, std::function<int64_t()> ledger_revision)
@@ -78,6 +89,7 @@ class HeartbeatPoster::Impl {
     if (lease.known()) {
       written = Update<Lease>(api_, HeartbeatLease(content, lease.get(), now));
     } else {
+      LK_RETURN_IF_ERROR(EnsureSystemNamespace(api_));
       written = Create<Lease>(api_, HeartbeatLease(content, nullptr, now));
     }
     if (written.ok()) {

@@ -24,6 +24,9 @@ struct HeartbeatIdentity {
   bool take_over = false;
 };
 
+// Makes kSystemNamespace where it is missing. Harmless to repeat: it meets what is there.
+Status EnsureSystemNamespace(Api& api);
+
 class HeartbeatPoster {
  public:
   HeartbeatPoster(Api& api, const Clock& clock, HeartbeatIdentity identity, std::function<int64_t()> ledger_revision);

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "api/base/file.h"
+#include "api/types/build.h"
 
 namespace lockkeeper::upgrade {
 namespace {
@@ -138,7 +139,7 @@ class Decider {
   bool Deleted() {
     if (!u_.metadata.Deleting()) return false;
     if (!u_.metadata.HasFinalizer(kFinalizer)) return Wait(OperationPhase::kPending, "Deleting", "being deleted");
-    if (s_.server.unknown()) return Wait(OperationPhase::kPending, "ServerUnknown", s_.server.why());
+    if (s_.server.unknown()) return Wait(OperationPhase::kPending, "Unreadable", s_.server.why());
     if (s_.server.absent()) {
       return Do(RemoveFinalizer{}, OperationPhase::kFailed, "ServerDeleted", "deleted; its Server is gone too");
     }
@@ -146,9 +147,9 @@ class Decider {
       return End(*h->outcome, std::string(EnumName(*h->outcome)), "settled after it was deleted");
     }
     if (!HoldsPlace()) {
-      return Do(RemoveFinalizer{}, OperationPhase::kFailed, "Deleted", "deleted before it was admitted");
+      return Do(RemoveFinalizer{}, OperationPhase::kFailed, "Deleting", "deleted before it was admitted");
     }
-    if (s_.roll.absent()) return End(Outcome::kAborted, "Deleted", "deleted before anything was changed");
+    if (s_.roll.absent()) return End(Outcome::kAborted, "Deleting", "deleted before anything was changed");
     return false;  // the roll is undone or completed first; Mirrored() tells of it
   }
 
@@ -161,7 +162,7 @@ class Decider {
   bool ServerMissing() {
     const std::string& name = u_.spec.server_ref.name;
     if (s_.server.unknown()) {
-      return Wait(OperationPhase::kPending, "ServerUnknown", "Server " + name + " cannot be read: " + s_.server.why());
+      return Wait(OperationPhase::kPending, "Unreadable", "Server " + name + " cannot be read: " + s_.server.why());
     }
     if (!s_.server.absent()) return false;
     return Stall(OperationPhase::kPending, "ServerNotFound",
@@ -252,7 +253,7 @@ class Decider {
   }
 
   bool Mirrored() {
-    if (s_.roll.unknown()) return Wait(CurrentPhase(), "RollUnknown", s_.roll.why());
+    if (s_.roll.unknown()) return Wait(CurrentPhase(), "Unreadable", s_.roll.why());
     if (!s_.roll.known()) return false;
     const Roll& roll = *s_.roll;
     if (roll.status.outcome) return MirrorOutcome(roll);
@@ -262,7 +263,7 @@ class Decider {
     }
     const Condition* ready = Find(roll.status.conditions, "Ready");
     plan_.next_actions = roll.status.next_actions;
-    return Wait(RollPhase(roll), ready != nullptr ? ready->reason : "Rolling",
+    return Wait(RollPhase(roll), ready != nullptr ? ready->reason : "OperationRunning",
                 ready != nullptr ? ready->message : "the roll has not reported yet");
   }
 
@@ -287,6 +288,12 @@ class Decider {
                  "Server " + server().metadata.name + " declares version " + declared +
                      "; change its spec.version, or remove it to let Upgrades decide");
     }
+    const std::string& running = server().status.version;
+    if (IsDowngrade(running, u_.spec.version) && !u_.spec.allow_downgrade && !server().spec.allow_downgrade) {
+      return End(Outcome::kFailed, "DowngradeRefused",
+                 u_.spec.version + " is older than the running " + running +
+                     "; set spec.allowDowngrade under a new name to go back");
+    }
     if (!server().spec.source) {
       return End(Outcome::kFailed, "NoSource",
                  "Server " + server().metadata.name + " has no spec.source to fetch " + u_.spec.version + " from");
@@ -296,7 +303,7 @@ class Decider {
 
   bool Releasing() {
     if (u_.spec.action != UpgradeAction::kUpgrade) return false;
-    if (s_.release.unknown()) return Wait(OperationPhase::kDownloading, "ReleaseUnknown", s_.release.why());
+    if (s_.release.unknown()) return Wait(OperationPhase::kDownloading, "Unreadable", s_.release.why());
     if (s_.release.absent()) {
       CreateRelease step;
       step.release.metadata = ChildMeta(u_, ReleaseName(u_, server().metadata.name));
@@ -315,6 +322,17 @@ class Decider {
       }
       return Wait(OperationPhase::kDownloading, "Downloading", "fetching " + u_.spec.version);
     }
+    return AlreadyThere(r);
+  }
+
+  // The executable that would be started is the one that runs: nothing is stopped for it. G2
+  bool AlreadyThere(const Release& release) {
+    if (release.status.sha256.empty() || u_.spec.mode != OperationMode::kExecute) return false;
+    for (const auto& slot : server().status.slots) {
+      if (slot.name == server().status.active_slot && slot.sha256 == release.status.sha256 && slot.ready_at) {
+        return End(Outcome::kSucceeded, "AlreadyOnTarget", u_.spec.version + " is what runs already");
+      }
+    }
     return false;
   }
 
@@ -322,7 +340,7 @@ class Decider {
     const bool wanted = u_.spec.action == UpgradeAction::kUpgrade && u_.spec.rollback == RollbackMode::kEnabled &&
                         u_.spec.mode == OperationMode::kExecute && server().spec.backup.driver != BackupDriver::kNone;
     if (!wanted) return false;
-    if (s_.backup.unknown()) return Wait(OperationPhase::kBackingUp, "BackupUnknown", s_.backup.why());
+    if (s_.backup.unknown()) return Wait(OperationPhase::kBackingUp, "Unreadable", s_.backup.why());
     if (s_.backup.absent()) {
       CreateBackup step;
       step.backup.metadata = ChildMeta(u_, ChildName(u_));

@@ -272,6 +272,31 @@ TEST(UpgradePlan, AnotherVersionThanTheServerDeclaresIsRefusedAndARestartIsNot) 
                                  .Decided()));
 }
 
+TEST(UpgradePlan, ABuildThatRunsAlreadyEndsWellWithoutABackupOrARoll) {  // G2
+  const Plan p = A().Admitted()
+                     .ReleaseReady()
+                     .With([](Snapshot& s) {
+                       s.release->status.sha256 = "abc";
+                       s.server->status.active_slot = "blue";
+                       auto& slot = s.server->status.slots.emplace_back();
+                       slot.name = "blue";
+                       slot.sha256 = "abc";
+                       slot.ready_at = Time(Seconds(1));
+                     })
+                     .Decided();
+  ASSERT_TRUE(p.finish);
+  EXPECT_EQ(p.finish->outcome, Outcome::kSucceeded);
+  EXPECT_EQ(p.finish->reason, "AlreadyOnTarget");
+}
+
+TEST(UpgradePlan, AnOlderVersionNeedsAllowDowngrade) {
+  const auto newer = [](Snapshot& s) { s.server->status.version = "v3"; };
+  ASSERT_TRUE(A().Admitted().With(newer).Decided().finish);
+  EXPECT_EQ(A().Admitted().With(newer).Decided().finish->reason, "DowngradeRefused");
+  EXPECT_FALSE(
+      A().Admitted().With(newer).With([](Snapshot& s) { s.upgrade.spec.allow_downgrade = true; }).Decided().finish);
+}
+
 TEST(UpgradePlan, ARecreatedUpgradeIsAnsweredFromTheLedger) {  // C3
   const Plan p = A().Finalizer().History(Outcome::kSucceeded).Decided();
   ASSERT_TRUE(p.finish);

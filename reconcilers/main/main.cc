@@ -1,0 +1,240 @@
+// lockkeeper: one binary, its roles and its verbs. See `lockkeeper --help`.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "api/base/log.h"
+#include "api/server/kcp/build_version.h"
+#include "api/server/kcp/kcp.h"
+#include "api/types/kind.h"
+#include "api/types/yaml.h"
+#include "reconcilers/cli/commands.h"
+#include "reconcilers/main/roles.h"
+
+namespace lockkeeper {
+namespace {
+
+void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout), std::fflush(stdout); }
+
+int Report(const Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "lockkeeper: %s\n", status.message().c_str());
+  return 1;
+}
+
+// Follows an operation to its end: 0 when it ended well, 2 when it did not.
+int Follow(cli::Session& session, const std::string& target, double timeout_seconds) {
+  cli::WatchOptions options;
+  options.target = target;
+  options.terminal = ::isatty(STDOUT_FILENO) == 1;
+  options.timeout_seconds = timeout_seconds;
+  const Result<Outcome> outcome = cli::Watch(session, options, Print);
+  if (!outcome.ok()) return Report(outcome.status());
+  return *outcome == Outcome::kSucceeded ? 0 : 2;
+}
+
+class App {
+ public:
+  App() : app_("Upgrades, restarts and rolls API servers without losing a request.", "lockkeeper") {
+    app_.require_subcommand(1);
+    app_.fallthrough();
+    app_.add_option("--kubeconfig", session_.kubeconfig,
+                    "how to reach the API; else $KUBECONFIG, else the one in --data");
+    app_.add_option("--context", session_.context, "context of the kubeconfig");
+    app_.add_option("-n,--namespace", session_.ns, "namespace");
+    app_.add_option("--data", session_.data_dir, "data folder of this host")->capture_default_str();
+    app_.add_option("--log-level", log_level_, "debug, info, warn or error")
+        ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+    app_.add_flag("--log-json", log_json_, "log lines as JSON");
+    session_.data_dir = cli::DefaultDataDir();
+    AddRoles();
+    AddReading();
+    AddOperations();
+    AddTools();
+  }
+
+  int Run(int argc, char** argv) {
+    CLI11_PARSE(app_, argc, argv);
+    const LogLevel level = log_level_ == "debug"   ? LogLevel::kDebug
+                           : log_level_ == "warn"  ? LogLevel::kWarn
+                           : log_level_ == "error" ? LogLevel::kError
+                                                   : LogLevel::kInfo;
+    ConfigureLog(level, log_json_ ? LogFormat::kJson : LogFormat::kText);
+    return run_();
+  }
+
+ private:
+  CLI::App* Verb(const char* name, const char* what, std::function<int()> run) {
+    CLI::App* verb = app_.add_subcommand(name, what);
+    verb->callback([this, run = std::move(run)] { run_ = run; });
+    return verb;
+  }
+  template <typename F>
+  std::function<int()> InSession(F f) {
+    return [this, f] {
+      cli::Session session(session_);
+      return f(session);
+    };
+  }
+
+  void AddRoles() {
+    CLI::App* up = Verb("up", "API server, manager and agent of this host in one process", [this] {
+      up_.data_dir = session_.data_dir;
+      return RunUp(up_);
+    });
+    up->add_option("--listen", up_.listen, "address of the API")->capture_default_str();
+    up->add_option("--host", up_.host, "name of this host, as in spec.host")->capture_default_str();
+    up->add_option("--metrics", up_.metrics_address, "address of /metrics and /healthz; 0: none");
+    CLI::App* api = Verb("apiserver", "the embedded API server alone", [this] {
+      api_.data_dir = session_.data_dir;
+      return RunApiServerRole(api_);
+    });
+    api->add_option("--listen", api_.listen, "address of the API")->capture_default_str();
+    api->add_option("--store", api_.store, "store file; two servers may share one");
+    CLI::App* manager = Verb("manager", "the fleet's reconcilers, any number of replicas", [this] {
+      manager_.kubeconfig = session_.kubeconfig;
+      manager_.context = session_.context;
+      return RunManager(manager_);
+    });
+    manager->add_option("--metrics", manager_.metrics_address, "address of /metrics and /healthz; 0: none");
+    manager->add_flag("!--no-leader-elect", manager_.leader_elect, "for a single replica");
+    CLI::App* agent = Verb("agent", "the reconcilers of one host", [this] {
+      agent_.kubeconfig = session_.kubeconfig;
+      agent_.context = session_.context;
+      agent_.data_dir = session_.data_dir;
+      return RunAgent(agent_);
+    });
+    agent->add_option("--host", agent_.host, "name of this host, as in spec.host")->required();
+    agent->add_option("--metrics", agent_.metrics_address, "address of /metrics and /healthz; 0: none");
+    agent->add_flag("--take-over", agent_.take_over, "take the host's name from an agent that is silent for 40 s");
+    // Its own flags are parsed by the front itself; this entry is for --help.
+    app_.add_subcommand("front", "the TCP front's data plane (started by the agent)");
+  }
+
+  void AddReading() {
+    CLI::App* status =
+        Verb("status", "Servers, or one of them",
+             InSession([this](cli::Session& s) { return Report(cli::ShowStatus(s, name_, all_, Print)); }));
+    status->add_option("server", name_, "one Server");
+    status->add_flag("-A,--all-namespaces", all_, "of every namespace");
+    CLI::App* watch = Verb("watch", "follow an Upgrade or a Roll to its end, a line a step",
+                           InSession([this](cli::Session& s) { return Follow(s, name_, timeout_); }));
+    watch->add_option("name", name_, "NAME, upgrade/NAME or roll/NAME")->required();
+    watch->add_option("--timeout", timeout_, "seconds to follow; it goes on without us");
+    CLI::App* history =
+        Verb("history", "operations that ended, newest first",
+             InSession([this](cli::Session& s) { return Report(cli::ShowHistory(s, name_, lines_, Print)); }));
+    history->add_option("server", name_, "of one Server");
+    history->add_option("--limit", lines_, "how many")->capture_default_str();
+    CLI::App* logs =
+        Verb("logs", "last output of a slot",
+             InSession([this](cli::Session& s) { return Report(cli::ShowLogs(s, name_, slot_, lines_, Print)); }));
+    logs->add_option("server", name_, "the Server")->required();
+    logs->add_option("--slot", slot_, "blue or green; the active one");
+    logs->add_option("--lines", lines_, "how many")->capture_default_str();
+  }
+
+  int FollowNew(cli::Session& session, const Result<std::string>& made, const char* kind) {
+    if (!made.ok()) return Report(made.status());
+    return wait_ ? Follow(session, std::string(kind) + "/" + *made, timeout_) : 0;
+  }
+
+  void AddOperations() {
+    CLI::App* upgrade = Verb("upgrade", "upgrade a Server to a version", InSession([this](cli::Session& s) {
+                               return FollowNew(s, cli::MakeUpgrade(s, request_, Print), "upgrade");
+                             }));
+    upgrade->add_option("server", request_.server, "the Server")->required();
+    upgrade->add_option("--version", request_.version, "a tag, latest or main")->required();
+    upgrade->add_flag("--plan", request_.preflight, "check and show the plan; touch nothing");
+    upgrade->add_flag("--gate", request_.gate, "stop before the flip until approved");
+    upgrade->add_flag("--no-rollback", request_.no_rollback, "take no backup");
+    upgrade->add_flag("--allow-downgrade", request_.allow_downgrade, "to an older version");
+    upgrade->add_option("--ready-timeout", request_.ready_timeout_seconds, "seconds until it must be ready");
+    CLI::App* restart =
+        Verb("restart", "roll a Server to a fresh process of the same build", InSession([this](cli::Session& s) {
+               request_.restart = true;
+               return FollowNew(s, cli::MakeUpgrade(s, request_, Print), "upgrade");
+             }));
+    restart->add_option("server", request_.server, "the Server")->required();
+    for (CLI::App* verb : {upgrade, restart}) {
+      verb->add_option("--name", request_.name, "name of the Upgrade, which is its id; else one is minted");
+      verb->add_flag("--wait", wait_, "follow it to its end");
+    }
+    CLI::App* rollback = Verb("rollback", "roll back to the version before", InSession([this](cli::Session& s) {
+                                return FollowNew(s, cli::MakeRollback(s, name_, all_, Print), "roll");
+                              }));
+    rollback->add_option("server", name_, "the Server")->required();
+    rollback->add_flag("--planned-outage", all_, "stop the old slot before the new one starts");
+    rollback->add_flag("--wait", wait_, "follow it to its end");
+    const auto control = [this](const char* name, const char* what, cli::Control c) {
+      CLI::App* verb = Verb(
+          name, what, InSession([this, c](cli::Session& s) { return Report(cli::SetControl(s, name_, c, Print)); }));
+      verb->add_option("name", name_, "the Upgrade or Roll")->required();
+    };
+    control("approve", "let an operation pass its gates", cli::Control::kApprove);
+    control("pause", "hold an operation at its next safe point", cli::Control::kPause);
+    control("resume", "let it go on", cli::Control::kResume);
+    control("abort", "undo an operation, while the old slot still runs", cli::Control::kAbort);
+    control("abandon", "end the waiting for an operation nobody will finish", cli::Control::kAbandon);
+    CLI::App* retry = Verb("retry", "run a finished operation again under a new name",
+                           InSession([this](cli::Session& s) { return Report(cli::Retry(s, name_, Print).status()); }));
+    retry->add_option("name", name_, "the Upgrade or Roll")->required();
+    for (const bool stop : {true, false}) {
+      CLI::App* verb = Verb(
+          stop ? "stop" : "start", stop ? "stop a Server's processes and keep them stopped" : "start a stopped Server",
+          InSession([this, stop](cli::Session& s) { return Report(cli::StopOrStart(s, name_, stop, Print)); }));
+      verb->add_option("server", name_, "the Server")->required();
+    }
+  }
+
+  void AddTools() {
+    Verb("crds", "print the CustomResourceDefinitions", [] {
+      for (const KindInfo& kind : Kinds()) {
+        if (kind.ours) Print("---\n" + ToYaml(CrdOf(kind)));
+      }
+      return 0;
+    });
+    Verb("version", "print the version", [] {
+      Print("lockkeeper " + kcp::BuildVersion() + "\n");
+      return 0;
+    });
+    Verb("completion", "print a bash completion script", [this] {
+      std::string verbs;
+      for (const CLI::App* verb : app_.get_subcommands({})) verbs += verb->get_name() + " ";
+      Print("complete -W '" + verbs + "' lockkeeper kubectl-lockkeeper\n");
+      return 0;
+    });
+  }
+
+  CLI::App app_;
+  std::function<int()> run_ = [] { return 1; };
+  cli::SessionOptions session_;
+  UpOptions up_;
+  ApiServerOptions api_;
+  ManagerRoleOptions manager_;
+  AgentRoleOptions agent_;
+  cli::UpgradeRequest request_;
+  std::string name_, slot_, log_level_ = "info";
+  bool all_ = false, wait_ = false, log_json_ = false;
+  double timeout_ = 0;
+  int lines_ = 50;
+};
+
+}  // namespace
+}  // namespace lockkeeper
+
+int main(int argc, char** argv) {
+  // A peer that closes its end is an error of that write, not of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  if (lockkeeper::kcp::IsKcpName(argv[0])) return lockkeeper::kcp::KcpMain(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "kcp-like") return lockkeeper::kcp::KcpMain(argc - 1, argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "front") {
+    return lockkeeper::RunFrontRole(std::vector<std::string>(argv + 2, argv + argc));
+  }
+  return lockkeeper::App().Run(argc, argv);
+}

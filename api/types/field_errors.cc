@@ -101,7 +101,8 @@ FieldError DuplicateError(std::string field, const Json& value) {
   return Make(FieldReason::kDuplicate, std::move(field), "Duplicate value: " + GoValue(value));
 }
 FieldError TooLongError(std::string field, int64_t maximum) {
-  return Make(FieldReason::kTooLong, std::move(field), "Too long: may not be longer than " + std::to_string(maximum));
+  return Make(FieldReason::kTooLong, std::move(field),
+              "Too long: may not be more than " + std::to_string(maximum) + " bytes");
 }
 FieldError TooManyError(std::string field, int64_t found, int64_t maximum) {
   return Make(FieldReason::kTooMany, std::move(field),

@@ -24,6 +24,8 @@ namespace lockkeeper {
 // Integers above this are no longer exact as JSON numbers.
 inline constexpr int64_t kMaxSafeInteger = (int64_t{1} << 53) - 1;
 
+struct TypeInfo;
+
 // A rule that CEL runs in kube-apiserver and its C++ twin runs in the embedded server.
 struct Rule {
   std::string cel;      // one that names oldSelf runs on updates only

@@ -1,8 +1,9 @@
 // Validate: the schema, then the rules across fields, in kube-apiserver's order and words (1.37's; tests/data/verdicts
 // is run against both). As kube-apiserver does since 1.30, an update does not fail for what it leaves as it was: a
 // check that a newer build adds must not hold up the status or the finalizers of objects that are older.
+#include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "api/base/time.h"
 #include "api/types/field_errors.h"
@@ -93,19 +94,20 @@ class SchemaPass {
 
  private:
   // A status write is checked by its status alone, and speaks of paths in it.
-  std::string Body(const std::string& path) const {
-    return (status_only_ ? path.substr(std::string_view("status.").size()) : path) + " in body ";
+  std::string BodyPath(const std::string& path) const {
+    return status_only_ ? path.substr(std::min(path.size(), std::string_view("status.").size())) : path;
   }
+  std::string Body(const std::string& path) const { return BodyPath(path) + " in body "; }
 
   void Value(const ValueInfo& info, const Json& value, const Json* old, const std::string& path) {
     if (old != nullptr && value == *old) return;
-    if (!HasType(info, value)) {
-      const std::string found(SchemaTypeOf(value));
-      errors_->push_back(TypeError(
-          path, Json(found), Body(path) + "must be of type " + std::string(SchemaType(info)) + ": \"" + found + "\""));
-    }
+    const bool fits = HasType(info, value);
+    if (!fits) WrongType(info, value, path);
     if (info.enum_info != nullptr) Enum(info, value, path);
-    if (!HasType(info, value)) return;
+    // Bounds hold for a fraction too.
+    if (value.IsNumber() && (info.kind == ValueKind::kInteger || info.kind == ValueKind::kNumber))
+      Number(info, value, path);
+    if (!fits) return;
     switch (info.kind) {
       case ValueKind::kString: String(info, value.AsString(), path); break;
       case ValueKind::kTime:
@@ -114,8 +116,6 @@ class SchemaPass {
               TypeError(path, value, Body(path) + "must be of type date-time: " + GoQuote(value.AsString())));
         }
         break;
-      case ValueKind::kInteger:
-      case ValueKind::kNumber: Number(info, value, path); break;
       case ValueKind::kObject: Struct(*info.type, value, old, path); break;
       case ValueKind::kList: List(info, value, old, path); break;
       case ValueKind::kMap:
@@ -127,6 +127,20 @@ class SchemaPass {
         }
         break;
       default: break;
+    }
+  }
+
+  void WrongType(const ValueInfo& info, const Json& value, const std::string& path) {
+    std::string expected(SchemaType(info)), found(SchemaTypeOf(value));
+    if (info.kind == ValueKind::kTime) {  // where a format is asked for, formats are named
+      expected = "date-time";
+      found = value.IsInt() ? "int64" : value.IsDouble() ? "float64" : "";
+    }
+    errors_->push_back(
+        TypeError(path, Json(found), Body(path) + "must be of type " + expected + ": \"" + found + "\""));
+    if (info.kind == ValueKind::kInteger && value.IsDouble()) {  // said twice, once without the field
+      errors_->push_back(InvalidError(status_only_ ? "status" : "<nil>", Json(""),
+                                      "Checked value must be of type integer (default format) in " + BodyPath(path)));
     }
   }
 
@@ -186,13 +200,18 @@ void Duplicates(const ValueInfo& info, const Json& value, const std::string& pat
   } else if (info.kind == ValueKind::kMap && value.IsObject()) {
     for (const auto& [key, item] : value.AsObject()) Duplicates(*info.items, item, path + "[" + key + "]", errors);
   } else if (info.kind == ValueKind::kList && value.IsArray()) {
-    std::set<std::string> seen;
+    std::map<std::string, int> seen;
     for (size_t i = 0; i < value.size(); ++i) {
       const Json& item = value.AsArray()[i];
       Duplicates(*info.items, item, At(path, i), errors);
       if (info.list_type == ListType::kAtomic) continue;
+      if (info.list_type == ListType::kMap && !item.IsObject()) {
+        if (!item.IsNull())
+          errors->push_back(InvalidError(At(path, i), item, "must be an object for an array of list-type map"));
+        continue;
+      }
       const Json key = info.list_type == ListType::kMap ? KeyOf(info, item) : item;
-      if (!seen.insert(key.DumpCanonical()).second) errors->push_back(DuplicateError(At(path, i), key));
+      if (++seen[key.DumpCanonical()] == 2) errors->push_back(DuplicateError(At(path, i), key));
     }
   }
 }

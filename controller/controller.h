@@ -33,18 +33,18 @@ using EventMapper = std::function<std::vector<Request>(const CacheEvent&)>;
 using EventFilter = std::function<bool(const CacheEvent&)>;
 
 struct ControllerOptions {
-  std::string name;
-  ReconcileFunction reconcile;
+  std::string name{};
+  ReconcileFunction reconcile{};
   int workers = 4;
   bool needs_leader = true;
   // Echoes of our own writes do not wake it. Only for a controller whose writes never need another pass.
   bool skip_own_echo = false;
-  WorkQueueOptions queue;
+  WorkQueueOptions queue{};
   // A key that is woken and succeeds more often than this within the window, without asking for it, is fighting
   // itself: it is slowed down (1 s, doubling to 30 s), with a warning and a metric. 0: no guard.
   int hot_loop_limit = 20;
   Duration hot_loop_window = Seconds(10);
-  std::function<void(const Request&)> on_hot_loop;
+  std::function<void(const Request&)> on_hot_loop{};
 };
 
 class Controller {

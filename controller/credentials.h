@@ -18,11 +18,11 @@
 namespace lockkeeper {
 
 struct Credentials {
-  std::string token;  // bearer
-  std::string username;
-  std::string password;
-  std::string certificate_pem;
-  std::string private_key_pem;
+  std::string token{};  // bearer
+  std::string username{};
+  std::string password{};
+  std::string certificate_pem{};
+  std::string private_key_pem{};
 
   bool operator==(const Credentials&) const = default;
 };
@@ -37,10 +37,10 @@ class CredentialSource {
 
 // Each member is given inline or as a file; files win where both stand (client-go re-reads them).
 struct CredentialFiles {
-  Credentials inline_values;
-  std::string token_file;
-  std::string certificate_file;
-  std::string private_key_file;
+  Credentials inline_values{};
+  std::string token_file{};
+  std::string certificate_file{};
+  std::string private_key_file{};
 };
 
 // Files are read again every 50 s (client-go's 60 s less 10 s of leeway) and after a 401. A file that cannot be read
@@ -49,13 +49,13 @@ std::shared_ptr<CredentialSource> NewFileCredentials(CredentialFiles files, cons
 
 // client.authentication.k8s.io: a command that prints credentials.
 struct ExecPlugin {
-  std::string command;  // absolute, or looked up in PATH
-  std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment;
-  std::string api_version;
-  std::string install_hint;
+  std::string command{};  // absolute, or looked up in PATH
+  std::vector<std::string> arguments{};
+  std::vector<std::pair<std::string, std::string>> environment{};
+  std::string api_version{};
+  std::string install_hint{};
   bool provide_cluster_info = false;
-  Json cluster_info;  // spec.cluster, when asked for
+  Json cluster_info{};  // spec.cluster, when asked for
   Duration timeout = Seconds(60);
 };
 // Runs the plugin when nothing is cached, 10 s before the expiry it named, and after a 401. No expiry: kept.

@@ -40,7 +40,7 @@ class Recorder {
 
 struct EventWriterOptions {
   std::string component = "lockkeeper";
-  std::string host;
+  std::string host{};
   size_t queue_limit = 1000;
   size_t lru_size = 4096;
   int spam_burst = 25;

@@ -25,23 +25,23 @@ namespace lockkeeper {
 
 // How to reach one API server.
 struct RestConfig {
-  std::string server;   // "https://host:port/prefix"
-  std::string ca_pem;   // when there is no file
-  std::string ca_file;  // read again for each new TLS context
-  std::string tls_server_name;
+  std::string server{};   // "https://host:port/prefix"
+  std::string ca_pem{};   // when there is no file
+  std::string ca_file{};  // read again for each new TLS context
+  std::string tls_server_name{};
   bool insecure_skip_verify = false;
   std::string namespace_ = "default";
-  std::shared_ptr<CredentialSource> credentials;  // never null
-  std::string source;  // "context \"kcp\" of /etc/x/kubeconfig", "service account", for messages
+  std::shared_ptr<CredentialSource> credentials{};  // never null
+  std::string source{};  // "context \"kcp\" of /etc/x/kubeconfig", "service account", for messages
 };
 
 struct KubeconfigOptions {
-  std::string explicit_path;  // --kubeconfig
-  std::string context;        // --context; empty: current-context
-  std::string namespace_;     // --namespace; empty: the context's
+  std::string explicit_path{};  // --kubeconfig
+  std::string context{};        // --context; empty: current-context
+  std::string namespace_{};     // --namespace; empty: the context's
   bool allow_in_cluster = true;
   // For tests: the environment, and the service account's folder.
-  std::function<std::optional<std::string>(const std::string&)> environment;
+  std::function<std::optional<std::string>(const std::string&)> environment{};
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
   const Clock* clock = nullptr;  // SystemClock()
 };

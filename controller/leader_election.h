@@ -25,8 +25,8 @@ class Metrics;
 
 struct LeaderElectionOptions {
   std::string namespace_ = "default";
-  std::string name;
-  std::string identity;  // "" : hostname_uuid
+  std::string name{};
+  std::string identity{};  // "" : hostname_uuid
   Duration lease_duration = Seconds(15);
   Duration renew_deadline = Seconds(10);
   Duration retry_period = Seconds(2);

@@ -25,10 +25,10 @@
 namespace lockkeeper {
 
 struct CacheOptions {
-  std::string namespace_;  // "" : all
+  std::string namespace_{};  // "" : all
   // Which objects the selectors of `reflector` give; needed with them (see Cache).
-  std::function<bool(const CachedObject&)> selects;
-  ReflectorOptions reflector;
+  std::function<bool(const CachedObject&)> selects{};
+  ReflectorOptions reflector{};
   bool required = true;  // start and readiness wait for it
 };
 
@@ -38,11 +38,11 @@ struct ManagerOptions {
   Duration cache_sync_timeout = Seconds(120);
   Duration cache_stale_after = Seconds(180);  // readiness: no event or bookmark for so long
   std::string event_component = "lockkeeper";
-  std::string event_host;
+  std::string event_host{};
   // Ends calls under way (HttpApi::CancelAll) when workers do not come back in time. Optional.
-  std::function<void()> cancel_calls;
-  std::function<void(const Status&)> on_fatal;
-  std::function<void()> on_leading;  // beside the controllers; must return at once
+  std::function<void()> cancel_calls{};
+  std::function<void(const Status&)> on_fatal{};
+  std::function<void()> on_leading{};  // beside the controllers; must return at once
 };
 
 class Manager {

@@ -22,8 +22,8 @@ namespace lockkeeper {
 class Metrics;
 
 struct ReflectorOptions {
-  std::string label_selector;
-  std::string field_selector;
+  std::string label_selector{};
+  std::string field_selector{};
   int page_size = 500;
   bool watch_list = true;       // try it; remembered when the server cannot
   int min_watch_seconds = 300;  // a watch is asked for between this and twice of it

@@ -10,7 +10,7 @@ namespace lockkeeper {
 namespace {
 
 constexpr int kMaxDepth = 100;
-constexpr int kMaxValues = 1000000;
+constexpr int kMaxValues = 100000;
 
 bool IsOneOf(const std::string& text, std::initializer_list<std::string_view> lower) {
   for (std::string_view word : lower) {
@@ -75,7 +75,7 @@ class Converter {
 
   Result<Json> Convert(const YAML::Node& node, int depth) {
     if (depth > kMaxDepth) return Refuse(node, "nested deeper than 100");
-    if (++values_ > kMaxValues) return Refuse(node, "more than a million values");
+    if (++values_ > kMaxValues) return Refuse(node, "more than 100000 values");
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
       case YAML::NodeType::Null: return Json();

@@ -4,8 +4,8 @@
 //            uses for Kubernetes (yes/no/on/off are booleans, 0644 is octal), quoted ones are strings, "<<" merges.
 // Ownership: values.
 // Threads:   thread-safe.
-// Failure:   kInvalid with line and column. A key that stands twice, nesting deeper than 100 and more than a
-//            million values (aliases of aliases) are refused. No exception leaves.
+// Failure:   kInvalid with line and column. A key that stands twice, nesting deeper than 100 and more than
+//            100000 values (aliases of aliases) are refused. No exception leaves.
 #pragma once
 
 #include <string>

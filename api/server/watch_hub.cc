@@ -126,7 +126,8 @@ bool WatchHub::WaitFor(int64_t revision, std::chrono::milliseconds patience) {
 void WatchHub::Run() {
   WalWatch wal(path_ + "-wal");
   int64_t seen_version = -1;
-  int look_ms = 0;  // 0: not armed
+  // 0: not armed. At first it is: a write may have come before the watch of the file.
+  int look_ms = kFirstLookMs;
   auto armed_until = std::chrono::steady_clock::now();
   while (true) {
     pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {wal.fd(), POLLIN, 0}};
@@ -140,7 +141,8 @@ void WatchHub::Run() {
       if (::read(wake_fd_.get(), &count, sizeof(count)) < 0) count = 0;
     }
     const auto now = std::chrono::steady_clock::now();
-    if ((fds[1].revents & POLLIN) != 0) {
+    const bool written = (fds[1].revents & POLLIN) != 0;
+    if (written) {
       wal.Drain();
       look_ms = kFirstLookMs;
       armed_until = now + std::chrono::milliseconds(kArmedMs);
@@ -155,7 +157,9 @@ void WatchHub::Run() {
     }
     const bool changed = *version != seen_version;
     seen_version = *version;
-    if ((changed && Dispatch()) || now > armed_until) look_ms = 0;
+    const bool dispatched = changed && Dispatch();
+    // What was seen together with a write may be the commit before that write: then its own is still to come.
+    if ((dispatched && !written) || now > armed_until) look_ms = 0;
   }
 }
 

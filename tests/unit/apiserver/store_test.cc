@@ -272,7 +272,8 @@ TEST(Store, AWatchSeesTheOtherStoresWritesWithin50Ms) {
   }
   std::sort(delays.begin(), delays.end());
   std::printf("other store's write to watch: median %.2f ms, worst %.2f ms\n", delays[20], delays[39]);
-  EXPECT_LT(delays[20], 50.0);
+  // Within 50 ms; a loaded machine may stall one or two of them.
+  EXPECT_LT(delays[37], 50.0);
 }
 
 TEST(Store, AFullDiskIsExhaustedNamesTheFileAndIsForgottenOnceThereIsRoom) {

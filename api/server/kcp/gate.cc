@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/base/log.h"
 #include "api/server/kcp/build_version.h"
 #include "api/server/kcp/clusters.h"
 
@@ -208,6 +209,7 @@ void Gate::Serve(Visit& visit) {
   }
   if (Aborted(info)) return Reply(visit, ContextGone());
   if (info.target == Target::kResource) {
+    if (stall_.Stalls()) LogInfo("a request waits for the store", {{"path", info.path}});
     const std::atomic<bool> never{false};
     const Status store = stall_.Wait(parts_.request_timeout, IsWorkspaceRequest(info) ? aborted_ : never);
     if (!store.ok()) return Reply(visit, ContextGone());

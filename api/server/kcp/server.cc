@@ -108,6 +108,7 @@ class KcpServer::Impl {
   std::unique_ptr<StoreLeaseLock> lease_lock_;
   std::unique_ptr<Election> election_;
   std::unique_ptr<WorkspaceController> workspaces_;
+  std::unique_ptr<Span> leads_always_;  // without an election (S8)
 
   std::atomic<int64_t> ready_since_{0};  // boot clock
   std::atomic<bool> bootstrapped_{false};
@@ -217,7 +218,11 @@ Status KcpServer::Impl::StartControllers() {
   workspaces_ = std::make_unique<WorkspaceController>(std::move(config), *store_, *faults_, *reconcile_log_, leading,
                                                       wait_for_store);
   LK_RETURN_IF_ERROR(workspaces_->Start());
-  if (options_.leader_election) election_->Start();
+  if (options_.leader_election) {
+    election_->Start();
+  } else {
+    leads_always_ = std::make_unique<Span>(*reconcile_log_, "leading", "", "");
+  }
   return Status::Ok();
 }
 
@@ -261,6 +266,7 @@ void KcpServer::Impl::StopControllers() {
   controllers_stopping_ = true;
   if (workspaces_) workspaces_->Stop();
   if (election_) election_->Stop();
+  leads_always_.reset();
 }
 
 int KcpServer::Impl::Shutdown() {

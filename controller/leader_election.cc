@@ -81,7 +81,12 @@ class LeaderElection::Impl {
       if (cancel.cancelled()) return {Code::kCancelled, "leader election stopped"};
       Duration wait{};
       const State state = Step(&wait);
-      if (state == State::kLost) return {Code::kBusy, "the lease " + Name() + " is held by " + Quoted(holder())};
+      if (state == State::kLost) {
+        const std::string other = holder();
+        return {Code::kBusy, "lost the lease " + Name() +
+                                 (other == identity_ ? ": not renewed within " + FormatAge(options_.renew_deadline)
+                                                     : ": taken by \"" + other + "\"")};
+      }
       if (state == State::kLeading && !told) {
         told = true;
         on_leading();
@@ -144,7 +149,6 @@ class LeaderElection::Impl {
 
   std::string Name() const { return options_.namespace_ + "/" + options_.name; }
   ObjectKey Key() const { return {options_.namespace_, options_.name}; }
-  static std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
 
   void SetGauge(double value) const {
     if (options_.metrics != nullptr)

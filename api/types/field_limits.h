@@ -24,8 +24,11 @@ inline constexpr char kAbsolutePattern[] = "^/";
 inline constexpr char kAbsoluteHint[] = "an absolute path";
 inline constexpr char kSha256Pattern[] = "^[0-9a-f]{64}$";
 inline constexpr char kSha256Hint[] = "a SHA-256, 64 lower-case hexadecimal digits";
-inline constexpr char kUrlPattern[] = "^(https?://|file:///|/)";
-inline constexpr char kUrlHint[] = "an https, http or file URL, or an absolute path";
+// {data}, {dataDir} and {shared} are filled in by the agent.
+inline constexpr char kHostPathPattern[] = "^(/|\\{(data|dataDir|shared)\\}(/|$))";
+inline constexpr char kHostPathHint[] = "an absolute path, or one below {data}, {dataDir} or {shared}";
+inline constexpr char kUrlPattern[] = "^(https?://|file:///|(file://)?\\{(data|dataDir|shared)\\}/|/)";
+inline constexpr char kUrlHint[] = "an https, http or file URL, or a path on the host";
 inline constexpr char kHttpPattern[] = "^https?://";
 inline constexpr char kHttpHint[] = "an https or http URL";
 
@@ -43,8 +46,8 @@ inline FieldRef Name(FieldRef field) {
   return field;
 }
 
-inline FieldRef AbsolutePath(FieldRef field) {
-  field.Length(1, kPathLength).Pattern(kAbsolutePattern, kAbsoluteHint);
+inline FieldRef HostPath(FieldRef field) {
+  field.Length(1, kPathLength).Pattern(kHostPathPattern, kHostPathHint);
   return field;
 }
 

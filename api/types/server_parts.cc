@@ -95,12 +95,12 @@ const TypeInfo& BuildSource::Type() {
 const TypeInfo& LayoutSpec::Type() {
   static const TypeInfo* type = [] {
     TypeBuilder<LayoutSpec> b("LayoutSpec", "Where things lie on the host.");
-    AbsolutePath(b.Field(&LayoutSpec::data_dir, "dataDir",
-                         "Folder of the Server's slots, releases, backups and logs. Unset: the agent's data folder, by "
-                         "namespace and name."));
-    AbsolutePath(b.Field(&LayoutSpec::path_link, "pathLink",
-                         "A link that points to the active release's executable. A link owned by another tool is left "
-                         "alone."));
+    HostPath(b.Field(&LayoutSpec::data_dir, "dataDir",
+                     "Folder of the Server's slots, releases, backups and logs. Unset: the agent's data folder, by "
+                     "namespace and name."));
+    HostPath(b.Field(&LayoutSpec::path_link, "pathLink",
+                     "A link that points to the active release's executable. A link owned by another tool is left "
+                     "alone."));
     return b.Build();
   }();
   return *type;
@@ -112,7 +112,7 @@ const TypeInfo& StoreUnit::Type() {
                              "A long-lived process of the store; never rolled, but a restore may stop it.");
     b.Field(&StoreUnit::name, "name", "Its name.").Required().Length(1, 63).Pattern(kShortNamePattern, kShortNameHint);
     b.Field(&StoreUnit::command, "command", "Its argv.").Required().Items(1, 256).Length(0, kPathLength);
-    AbsolutePath(b.Field(&StoreUnit::data_dir, "dataDir", "The folder of its data, which a restore replaces."));
+    HostPath(b.Field(&StoreUnit::data_dir, "dataDir", "The folder of its data, which a restore replaces."));
     return b.Build();
   }();
   return *type;
@@ -132,7 +132,7 @@ const TypeInfo& SeedSpec::Type() {
   static const TypeInfo* type = [] {
     using S = SeedSpec;
     TypeBuilder<S> b("SeedSpec", "Files that every slot's root must hold alike: certificates, keys, tokens.");
-    AbsolutePath(b.Field(&S::shared, "shared", "Folder of the shared files; {shared} in the command."));
+    HostPath(b.Field(&S::shared, "shared", "Folder of the shared files; {shared} in the command."));
     b.Field(&S::files, "files", "Their names.")
         .Set()
         .Items(1, 64)
@@ -150,7 +150,7 @@ const TypeInfo& SeedSpec::Type() {
 const TypeInfo& MemberToken::Type() {
   static const TypeInfo* type = [] {
     TypeBuilder<MemberToken> b("MemberToken", "The members' kubeconfig, whose token follows the active slot.");
-    AbsolutePath(b.Field(&MemberToken::file, "file", "The kubeconfig.")).Required();
+    HostPath(b.Field(&MemberToken::file, "file", "The kubeconfig.")).Required();
     b.Field(&MemberToken::context, "context", "Whose user is refreshed. Unset: the current context.").Length(1, 256);
     return b.Build();
   }();

@@ -15,9 +15,9 @@ const TypeInfo& EtcdBackup::Type() {
         .Items(1, 16)
         .Length(1, kUrlLength)
         .Pattern(kHttpPattern, kHttpHint);
-    AbsolutePath(b.Field(&S::ca_file, "caFile", "PEM file with its authority."));
-    AbsolutePath(b.Field(&S::cert_file, "certFile", "PEM file with the client certificate."));
-    AbsolutePath(b.Field(&S::key_file, "keyFile", "PEM file with the client key."));
+    HostPath(b.Field(&S::ca_file, "caFile", "PEM file with its authority."));
+    HostPath(b.Field(&S::cert_file, "certFile", "PEM file with the client certificate."));
+    HostPath(b.Field(&S::key_file, "keyFile", "PEM file with the client key."));
     b.Check("has(self.certFile) == has(self.keyFile)", "set certFile and keyFile together",
             [](const Json& self, const Json*) { return self.Has("certFile") == self.Has("keyFile"); });
     return b.Build();
@@ -28,7 +28,7 @@ const TypeInfo& EtcdBackup::Type() {
 const TypeInfo& SqliteBackup::Type() {
   static const TypeInfo* type = [] {
     TypeBuilder<SqliteBackup> b("SqliteBackup", "Online backups of a SQLite file.");
-    AbsolutePath(b.Field(&SqliteBackup::file, "file", "The database file.")).Required();
+    HostPath(b.Field(&SqliteBackup::file, "file", "The database file.")).Required();
     return b.Build();
   }();
   return *type;

@@ -185,8 +185,9 @@ const TypeInfo& ServerTemplate::Type() {
     using S = ServerTemplate;
     TypeBuilder<S> b("ServerTemplate", "How one slot's process is rendered, watched and stopped.");
     b.Field(&S::command, "command",
-            "The argv. Filled in: {root} {slot} {port} {version} {release} {shared} {companion.NAME.port}. A relative "
-            "program is looked up in the release.")
+            "The argv. Filled in: {root} {slot} {port} {version} {release} {shared} {companion.NAME.port} {data} "
+            "{dataDir} "
+            "{store}. A relative program is looked up in the release.")
         .Required()
         .Items(1, 256)
         .Length(0, kPathLength);

@@ -11,7 +11,7 @@ uint64_t TestSeed() {
   static const uint64_t seed = [] {
     const char* given = std::getenv("LK_SEED");
     const uint64_t chosen = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-    std::printf("LK_SEED=%llu\n", static_cast<unsigned long long>(chosen));
+    std::fprintf(stderr, "LK_SEED=%llu\n", static_cast<unsigned long long>(chosen));
     return chosen;
   }();
   return seed;

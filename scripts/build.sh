@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Configures a preset when it was not yet, and builds targets of it.
 #
-#   scripts/build.sh PRESET [TARGET]...
+#   scripts/build.sh PRESET [TARGET]...   (default: all; the target "configure" builds nothing)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,6 +10,8 @@ shift
 build=$root/build/$preset
 
 cd "$root"
+# The same tree in another folder finds what ccache has of this one.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 # A folder that was configured elsewhere (a copied tree) or not to the end is configured anew.
 if [[ ! -f $build/build.ninja ]] || ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
   rm -rf "$build"
@@ -20,6 +22,7 @@ if [[ ! -f $build/build.ninja ]] || ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$
     exit 1
   fi
 fi
+[[ ${1:-} != configure ]] || exit 0
 targets=()
 (($#)) && targets=(--target "$@")
 cmake --build "$build" "${targets[@]}"

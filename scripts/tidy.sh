@@ -17,6 +17,7 @@ if ((${#files[@]} == 0)); then
   [[ -z $base ]] || range=("$base")
   mapfile -t files < <(git diff --name-only --diff-filter=d "${range[@]}" -- '*.cc' | grep -v '^tests/' | sort)
 fi
+scripts/build.sh clang configure
 known=()
 for file in "${files[@]}"; do
   [[ -f $file ]] && grep -qF "\"$root/$file\"" "$build/compile_commands.json" && known+=("$file")

@@ -16,8 +16,8 @@ namespace lockkeeper {
 // The shared files of a Server (certificates, keys, token store, kubeconfig) and where a slot finds them.
 struct SeedPlan {
   std::string shared_dir;
-  std::vector<std::string> files;   // names relative to shared_dir and to the slot's root
-  std::string root;                 // the slot's root
+  std::vector<std::string> files;  // names relative to shared_dir and to the slot's root
+  std::string root;                // the slot's root
   bool operator==(const SeedPlan&) const = default;
 };
 
@@ -55,27 +55,42 @@ class HostFiles {
 struct ReleaseInfo {
   std::string version;
   std::string commit;
-  std::string sha256;      // of the artifact
+  std::string sha256;  // of the artifact
   std::string url;
-  std::string path;        // folder with the unpacked release, content-addressed
+  std::string path;  // folder with the unpacked release, content-addressed
   int64_t size = 0;
   bool operator==(const ReleaseInfo&) const = default;
+};
+
+// One file of an unpacked release.
+struct ReleaseFileInfo {
+  std::string path;  // below the release's folder
+  std::string sha256;
+  int64_t size = 0;
+  bool executable = false;
+  bool operator==(const ReleaseFileInfo&) const = default;
 };
 
 class ReleaseSource {
  public:
   virtual ~ReleaseSource() = default;
-  // Resolves a version of a source (a template with {version}, {os}, {arch}; a path or file://) to one build.
-  virtual Result<ReleaseInfo> Resolve(const std::string& url_template, const std::string& version) = 0;
-  // Fetches, verifies and unpacks into releases_dir/SHA256; present and whole: nothing is done. `progress` gets
-  // done and total bytes.
+  // Resolves a version of a source (a template with {version}, {os}, {arch}, {artifact}; a path or file://) to one
+  // build. With an index, a channel ("latest", "main") becomes the version it stands for, and what the index says of
+  // the build (commit, url, sha256) is taken; without one a channel is kInvalid. `artifact` may be empty.
+  virtual Result<ReleaseInfo> Resolve(const std::string& url_template, const std::string& version,
+                                      const std::string& index, const std::string& artifact) = 0;
+  // Fetches, verifies and unpacks into releases_dir/SHA256; present and whole: nothing is done. `checksum_type` is
+  // File (`checksum` is its URL; empty: the artifact's with .sha256 behind it), Value (`checksum` is it) or None.
+  // `progress` gets done and total bytes.
   virtual Result<ReleaseInfo> Fetch(const ReleaseInfo& release, const std::string& checksum_type,
                                     const std::string& checksum, const std::string& releases_dir,
                                     const std::function<void(int64_t, int64_t)>& progress) = 0;
+  // What an unpacked release holds, sorted by path.
+  virtual Result<std::vector<ReleaseFileInfo>> Files(const ReleaseInfo& release) = 0;
 };
 
 struct SnapshotInfo {
-  std::string reference;   // path
+  std::string reference;  // path
   int64_t size = 0;
   std::string sha256;
   bool operator==(const SnapshotInfo&) const = default;
@@ -89,7 +104,11 @@ class Snapshotter {
                                     const std::string& name) = 0;
   // Writes to the store since the snapshot: -1 when it cannot be told.
   virtual Result<int64_t> WritesSince(const std::string& store_path, const SnapshotInfo& snapshot) = 0;
+  // The revision the snapshot holds, 0 when it cannot be told.
+  virtual Result<int64_t> RevisionOf(const SnapshotInfo& snapshot) = 0;
   virtual Status Delete(const SnapshotInfo& snapshot) = 0;
+  // Removes what an interrupted Take left behind in the folder.
+  virtual Status Sweep(const std::string& into_dir) = 0;
 };
 
 }  // namespace lockkeeper

@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <map>
-#include <tuple>
 
 #include "api/base/file.h"
 #include "api/base/log.h"
 #include "api/base/sync.h"
 #include "api/base/unique_fd.h"
+#include "reconcilers/host/hash_cache.h"
 #include "reconcilers/process/proc_fs.h"
 #include "reconcilers/process/process_watch.h"
 #include "reconcilers/process/shim_client.h"
@@ -142,19 +141,8 @@ class ProcessUnits final : public Units {
     const int error = errno;
     // The process is looked at after its executable was opened: it is still the one that is named.
     if (!IsAlive(id)) return Status(Code::kNotFound, "the process of unit " + id.unit + " is gone");
-    struct stat st = {};
-    if (!fd || fstat(fd.get(), &st) != 0) return ErrnoStatus("open the executable of", id.unit, fd ? errno : error);
-    const auto key = std::make_tuple(st.st_dev, st.st_ino, st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_size);
-    {
-      const MutexLock lock(mutex_);
-      const auto it = hashes_.find(key);
-      if (it != hashes_.end()) return it->second;
-    }
-    LK_ASSIGN_OR_RETURN(const std::string hash, Sha256File("/proc/self/fd/" + std::to_string(fd.get())));
-    const MutexLock lock(mutex_);
-    if (hashes_.size() >= 64) hashes_.clear();
-    hashes_[key] = hash;
-    return hash;
+    if (!fd) return ErrnoStatus("open the executable of", id.unit, error);
+    return hashes_.OfOpenFile(fd.get(), "the executable of " + id.unit);
   }
 
   Result<std::vector<std::string>> LastOutput(const UnitSpec& spec, int lines) override {
@@ -349,13 +337,11 @@ class ProcessUnits final : public Units {
 
   Mutex& LockOf(const std::string& unit) { return unit_locks_[std::hash<std::string>{}(unit) % kUnitLocks]; }
 
-  using FileKey = std::tuple<dev_t, ino_t, time_t, long, off_t>;
-
   ProcessUnitsOptions options_;
   std::array<Mutex, kUnitLocks> unit_locks_;
   Mutex mutex_;
   std::function<void(const std::string&)> listener_ LK_GUARDED_BY(mutex_);
-  std::map<FileKey, std::string> hashes_ LK_GUARDED_BY(mutex_);
+  HashCache hashes_;
   std::unique_ptr<ProcessWatch> watch_;  // last: ends before what its callback uses
 };
 

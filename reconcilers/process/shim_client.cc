@@ -1,10 +1,8 @@
 #include "reconcilers/process/shim_client.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -20,45 +18,11 @@
 
 #include "api/base/file.h"
 #include "api/base/unique_fd.h"
+#include "reconcilers/host/accounts.h"
 #include "reconcilers/process/shim_io.h"
 
 namespace lockkeeper {
 namespace {
-
-bool IsNumber(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
-struct Account {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::string name;
-};
-
-Result<Account> FindUser(const std::string& user) {
-  std::array<char, 4096> buffer;
-  passwd entry = {};
-  passwd* found = nullptr;
-  const bool number = IsNumber(user);
-  const auto uid = static_cast<uid_t>(strtoul(user.c_str(), nullptr, 10));
-  const int rc = number ? getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)
-                        : getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) return Account{entry.pw_uid, entry.pw_gid, entry.pw_name};
-  if (number) return Account{uid, static_cast<gid_t>(uid), {}};
-  if (rc != 0) return ErrnoStatus("look up user", user, rc);
-  return Status(Code::kNotFound, "user \"" + user + "\" does not exist on this host");
-}
-
-Result<gid_t> FindGroup(const std::string& group) {
-  if (IsNumber(group)) return static_cast<gid_t>(strtoul(group.c_str(), nullptr, 10));
-  std::array<char, 16384> buffer;
-  struct group entry = {};
-  struct group* found = nullptr;
-  const int rc = getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) return found->gr_gid;
-  if (rc != 0) return ErrnoStatus("look up group", group, rc);
-  return Status(Code::kNotFound, "group \"" + group + "\" does not exist on this host");
-}
 
 Status AddAccount(const UnitSpec& spec, shim::Record* out) {
   if (spec.user.empty() && spec.group.empty()) return Status::Ok();
@@ -77,14 +41,7 @@ Status AddAccount(const UnitSpec& spec, shim::Record* out) {
   }
   out->AddInt("uid", account.uid);
   out->AddInt("gid", account.gid);
-  std::vector<gid_t> groups{account.gid};
-  if (!account.name.empty()) {
-    int count = 64;
-    groups.resize(64);
-    if (getgrouplist(account.name.c_str(), account.gid, groups.data(), &count) < 0) count = 64;
-    groups.resize(static_cast<size_t>(count));
-  }
-  for (const gid_t g : groups) out->AddInt("group", g);
+  for (const gid_t g : GroupsOf(account)) out->AddInt("group", g);
   return Status::Ok();
 }
 

@@ -102,6 +102,8 @@ class SqliteSnapshotter final : public Snapshotter {
         return Status(Code::kCorrupt, "the snapshot of " + store_path + " does not pass its integrity check: " +
                                           verdict + "; the store itself may be damaged");
       }
+      // One file, that can be read without making others beside it; a store that is put back turns WAL on again.
+      LK_RETURN_IF_ERROR(copy.Exec("PRAGMA journal_mode=DELETE"));
     }
     struct stat st = {};
     if (stat(part.c_str(), &st) != 0) return ErrnoStatus("look at", part, errno);

@@ -65,10 +65,9 @@ void DefaultBuiltin(const KindInfo& kind, Json& object, bool creating) {
   }
   if (kind.kind == "Secret") {
     if (object.Get("type").AsString().empty()) object["type"] = "Opaque";
-    if (const Json* plain = object.Find("stringData")) {
-      for (const auto& [key, value] : Json(*plain).AsObject()) object["data"][key] = Base64(value.AsString());
-      object.Remove("stringData");
-    }
+    const Json plain = object.Get("stringData");
+    for (const auto& [key, value] : plain.AsObject()) object["data"][key] = Base64(value.AsString());
+    object.Remove("stringData");
   }
 }
 

@@ -19,6 +19,9 @@
 namespace lockkeeper::apiserver {
 namespace {
 
+// How long a stop waits for answers that are on their way.
+constexpr std::chrono::milliseconds kStopPatience{1000};
+
 bool IsAnyAddress(const std::string& address) { return address.empty() || address == "0.0.0.0" || address == "::"; }
 bool IsLoopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.rfind("127.", 0) == 0;
@@ -135,10 +138,16 @@ Status ApiServer::MakeNamespaces() {
 
 void ApiServer::Stop() {
   if (server_) server_->CloseListener();
-  // The watches end in order first, so that clients see the last chunk rather than a cut.
+  // Watches end in order, with their last chunk, and running requests are answered; who then still holds a connection
+  // is cut.
   if (store_) store_->hub().Stop();
   if (collector_) collector_->Stop();
-  if (server_) server_->Stop();
+  if (server_) {
+    server_->DrainConnections();
+    const auto patience = std::chrono::steady_clock::now() + kStopPatience;
+    while (server_->open_connections() > 0 && std::chrono::steady_clock::now() < patience) ::poll(nullptr, 0, 2);
+    server_->Stop();
+  }
   collector_.reset();
   server_.reset();
   handler_.reset();

@@ -43,7 +43,9 @@ struct ObjectKey {
   std::string name;
 
   static ObjectKey Of(const Json& object);
-  std::string ToString() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
+  std::string ToString() const {
+    return namespace_.empty() || name.empty() ? namespace_ + name : namespace_ + "/" + name;
+  }
   bool operator==(const ObjectKey&) const = default;
   auto operator<=>(const ObjectKey&) const = default;
 };

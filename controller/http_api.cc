@@ -263,6 +263,8 @@ class HttpApi::Impl {
 
   static int RetryAfter(const ClientResponse& answer) {
     if (answer.status != 429 && answer.status < 500) return -1;
+    // Waiting for a version that the server may never reach: the caller reads at another one instead.
+    if (answer.status == 504 && answer.body.find("ResourceVersionTooLarge") != std::string::npos) return -1;
     return SecondsOf(answer.Header("retry-after"));
   }
 

@@ -127,6 +127,15 @@ TEST_F(HttpApiTest, RetryAfterIsObeyedOnThrottlingAndNotWithout) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(HttpApiTest, AVersionFromTheFutureIsNotWaitedFor) {
+  testing::Answer answer = testing::ErrorAnswer(
+      504, "Timeout", R"({"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large"}]})");
+  answer.headers = {{"Retry-After", "1"}};
+  server_.OnList(answer);
+  EXPECT_EQ(Api().List(kThings, "", {.resource_version = "99"}).code(), Code::kExpired);
+  EXPECT_EQ(server_.Lists().size(), 1u);
+}
+
 TEST_F(HttpApiTest, RetriesEndAfterTen) {
   std::atomic<int> calls{0};
   server_.OnOther([&](const HttpRequest&, HttpResponse& response) {

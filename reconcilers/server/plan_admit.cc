@@ -151,7 +151,13 @@ bool RanBefore(const Context& c, const std::string& name) {
 }
 
 bool MayBegin(const Context& c) {
+  if (SpecOlderThanHost(c)) return false;
   return c.op == nullptr && !c.rec.deleting && !c.rec.stopped && !c.spec.paused && !c.spec.maintenance.freeze;
+}
+
+// The Upgrade that the manager makes for a later spec.restartedAt.
+std::string RestartName(const ServerKey& key, Time at) {
+  return key.name + "-restart-" + std::to_string(at.time_since_epoch().count() / 1000000);
 }
 
 std::string InstallVersion(const ServerSpec& spec) {
@@ -159,6 +165,11 @@ std::string InstallVersion(const ServerSpec& spec) {
 }
 
 }  // namespace
+
+bool SpecOlderThanHost(const Context& c) {
+  const Fact<ServerObject>& object = c.s.object;
+  return object.known() && object->uid == c.rec.uid && object->generation < c.rec.generation;
+}
 
 OutcomeRecord OutcomeOf(const Context& c, const OperationRecord& op, Outcome outcome, const std::string& reason,
                         const std::string& message) {
@@ -192,6 +203,9 @@ Plan Finish(const Context& c, ServerRecord next, Outcome outcome, const std::str
   c.EndWait(next);
   CloseReport(op, c.now.wall);
   const OutcomeRecord out = OutcomeOf(c, op, outcome, reason, message);
+  if (c.spec.restarted_at && op.name == RestartName(c.rec.key, *c.spec.restarted_at)) {
+    next.last_restarted_at = FormatTime(*c.spec.restarted_at);  // however it ended: it is not made twice
+  }
   const bool reverse = next.open_outcome.has_value();
   const bool child = op.kind == kKindUpgrade && !op.roll_name.empty() && !op.roll_outcome;
   AddHistory(next, out);
@@ -349,37 +363,35 @@ RuleResult BeginTheInstall(const Context& c) {
   return c.Do(std::move(next), "Installing", "installs " + version + " in slot " + std::string(kBlue));
 }
 
-RuleResult BeginTheRestartAsked(const Context& c) {
-  if (c.op != nullptr || c.rec.active.empty()) return {};
-  const std::string asked = c.spec.restarted_at ? FormatTime(*c.spec.restarted_at) : "";
+RuleResult SeeRestartedAt(const Context& c) {
+  if (c.rec.active.empty() || c.rec.last_restarted_at) return {};
   ServerRecord next = c.rec;
-  if (!c.rec.last_restarted_at) {
-    next.last_restarted_at = asked;
-    return c.Do(std::move(next), "RestartedAtSeen", "spec.restartedAt is recorded; a later time makes a restart");
-  }
-  if (!MayBegin(c)) return {};
-  const bool later = !asked.empty() && asked > *c.rec.last_restarted_at;  // RFC 3339 in UTC sorts as text
-  std::string name, by;
-  if (later) {
-    name = c.rec.key.name + "-restart-" + std::to_string(c.spec.restarted_at->time_since_epoch().count() / 1000000);
-    by = "spec.restartedAt";
-  } else if (c.spec.update_policy == UpdatePolicy::kImmediately) {
-    const SlotView active = c.Active();
-    if (active.entry == nullptr || active.intent().incarnation == 0) return {};
-    const SlotIntent& was = active.intent();
-    const Result<SlotIntent> now = Render({c.s.key, c.spec, active.name, was.incarnation, was.build, c.timeouts(),
-                                           c.layout, c.s.ledger.id, c.s.ledger.revision});
-    if (!now.ok() || SameTemplate(*now, was)) return {};
-    name = c.rec.key.name + "-update-" + std::to_string(c.rec.generation);
-    by = "spec.updatePolicy";
-  }
-  if (name.empty() || RanBefore(c, name)) return {};
-  OperationRecord op = OwnOperation(c, kKindRoll, std::move(name), "Restart", std::move(by));
+  // With none given, any time after this first look is a later one.
+  next.last_restarted_at = FormatTime(c.spec.restarted_at.value_or(c.now.wall));
+  return c.Do(std::move(next), "RestartedAtSeen", "spec.restartedAt is recorded; a later time makes a restart");
+}
+
+RuleResult ApplyTheEditedTemplate(const Context& c) {
+  if (!MayBegin(c) || c.rec.active.empty() || c.spec.update_policy != UpdatePolicy::kImmediately) return {};
+  if (!TemplateDrifts(c)) return {};
+  // Its outcome stands under this name: an update that was undone is not tried again before the next edit.
+  std::string name = c.rec.key.name + "-update-" + std::to_string(c.rec.generation);
+  if (RanBefore(c, name)) return {};
+  ServerRecord next = c.rec;
+  OperationRecord op = OwnOperation(c, kKindRoll, std::move(name), "Restart", "spec.updatePolicy");
   BeginRoll(c, op, RollSpec{});
-  if (later) next.last_restarted_at = asked;
-  const std::string message = "restarts the Server, as " + op.requested_by + " asks";
   next.operation = std::move(op);
-  return c.Do(std::move(next), "Admitted", message);
+  return c.Do(std::move(next), "Admitted", "the edited template is applied by a roll");
+}
+
+bool TemplateDrifts(const Context& c) {
+  const SlotView active = c.Active();
+  if (active.entry == nullptr || active.intent().incarnation == 0) return false;
+  const SlotIntent& was = active.intent();
+  const Result<SlotIntent> now =
+      Render({c.s.key, c.spec, active.name, was.incarnation, was.build, ResolveTimeouts({}, c.spec.timeouts), c.layout,
+              c.s.ledger.id, c.s.ledger.revision});
+  return now.ok() && !SameTemplate(*now, was);
 }
 
 bool AnythingWaits(const Context& c) { return !Queue(c).empty(); }

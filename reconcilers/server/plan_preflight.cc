@@ -251,16 +251,7 @@ std::vector<PlanStep> StepsAhead(const Context& c) {
   for (std::string_view step : StepsOf(*c.op, c.spec.template_.stop.order)) {
     const auto line = std::find_if(std::begin(kLines), std::end(kLines), [&](const Line& l) { return l.step == step; });
     if (line == std::end(kLines)) continue;
-    if (step == kStepGates && c.op->spec.gates.empty()) continue;
-    if (step == kStepSoak && c.spec.soak_seconds == 0) continue;
-    if (step == kStepMemberToken && !c.spec.member_token) continue;
-    if (step == kStepLease && (!c.spec.lease || !c.spec.lease->expect_handover)) continue;
-    if (step == kStepProbe && c.spec.probe.type == ProbeType::kNone) continue;
-    if ((step == kStepDrain || step == kStepFlip || step == kStepHold) && !c.HasFront()) continue;
-    if (step == kStepBackUp && (c.spec.backup.driver == BackupDriver::kNone || c.op->action == "Restart" ||
-                                c.op->spec.backup == RollBackup::kNone)) {
-      continue;
-    }
+    if (!StepApplies(step, *c.op, c.spec)) continue;
     PlanStep out;
     out.name = step;
     out.description = line->text;

@@ -66,10 +66,7 @@ bool BackupTooOld(const Context& c) {
          c.now.wall - c.s.backup->finished_at > Seconds(static_cast<double>(c.spec.backup.max_age_seconds));
 }
 
-bool WantsBackup(const Context& c) {
-  return c.op->spec.backup == RollBackup::kRequired && c.op->action != "Restart" &&
-         c.spec.backup.driver != BackupDriver::kNone;
-}
+bool WantsBackup(const Context& c) { return StepApplies(kStepBackUp, *c.op, c.spec); }
 
 // "NAME-backup", then "NAME-backup-2" …
 std::string NextBackupName(const Context& c) {
@@ -347,7 +344,10 @@ HandlerResult DoStopOld(const Context& c, Draft& d) {
       const Duration since = c.now.wall - d.op().started[kStepStopOld];
       const std::string text = "slot " + old.name + " has not ended yet, " + SecondsText(since);
       if (since > Seconds(static_cast<double>(old.intent().stop_seconds) + 10)) {
-        return NotYet(c.Stall("StopIncomplete", text, {}, Milliseconds(500)));
+        return NotYet(c.Stall("StopIncomplete",
+                              "slot " + old.name + " was killed at " + std::to_string(old.intent().stop_seconds) +
+                                  " s and is not gone yet",
+                              {}, Milliseconds(500)));
       }
       return NotYet(c.Wait("StoppingOld", text, c.Poll(d.op().started[kStepStopOld])));
     }

@@ -35,7 +35,11 @@ RuleResult RecordControls(const Context& c);
 RuleResult CloseTheUpgrade(const Context& c);
 RuleResult AdmitTheNextOperation(const Context& c);  // rule E
 RuleResult BeginTheInstall(const Context& c);
-RuleResult BeginTheRestartAsked(const Context& c);
+RuleResult SeeRestartedAt(const Context& c);
+RuleResult ApplyTheEditedTemplate(const Context& c);  // updatePolicy: Immediately
+bool TemplateDrifts(const Context& c);
+// An API that went back in time: what it says was wanted before what the ledger has loaded.
+bool SpecOlderThanHost(const Context& c);
 bool AnythingWaits(const Context& c);  // an operation that has not been admitted
 bool RollbackReady(const Context& c, const OperationRecord& op);
 // The failed operation's outcome is kept open, and the way back to the build before it begins.

@@ -22,6 +22,22 @@ std::vector<std::string_view> StepsOf(const OperationRecord& op, StopOrder order
           kStepSoak,   kStepStopOld,   kStepLease,      kStepProbe,  kStepRetire, kStepDone};
 }
 
+bool StepApplies(std::string_view step, const OperationRecord& op, const ServerSpec& spec) {
+  if (step == kStepBackUp) {
+    return spec.backup.driver != BackupDriver::kNone && op.action != "Restart" &&
+           op.spec.backup == RollBackup::kRequired;
+  }
+  if (step == kStepGates) return !op.spec.gates.empty();
+  if (step == kStepSoak) return spec.soak_seconds != 0;
+  if (step == kStepMemberToken) return spec.member_token.has_value();
+  if (step == kStepHarvest) return spec.seed && spec.seed->harvest;
+  if (step == kStepNoteHolder) return spec.lease.has_value();
+  if (step == kStepLease) return spec.lease && spec.lease->expect_handover;
+  if (step == kStepProbe) return spec.probe.type != ProbeType::kNone;
+  if (step == kStepDrain || step == kStepFlip || step == kStepHold) return spec.front_ref.has_value();
+  return true;
+}
+
 std::string_view CurrentStep(const OperationRecord& op, StopOrder order) {
   for (std::string_view step : StepsOf(op, order)) {
     if (!Finished(op, step)) return step;

@@ -54,6 +54,8 @@ inline bool Finished(const OperationRecord& op, std::string_view step) {
 inline bool Started(const OperationRecord& op, std::string_view step) {
   return op.started.count(std::string(step)) != 0;
 }
+// Whether a step has anything to do for this Server and operation; one that has not is shown as Skipped.
+bool StepApplies(std::string_view step, const OperationRecord& op, const ServerSpec& spec);
 // The first step that is not finished; kStepDone when all are.
 std::string_view CurrentStep(const OperationRecord& op, StopOrder order);
 

@@ -70,8 +70,8 @@ LK_RECORD(SlotIntent, F(incarnation), F(invocation), F(unit), F(companions), F(b
           F(running), F(stop_signal), F(stop_seconds), F(forget))
 LK_RECORD(CompanionActual, F(name), F(id), F(port), F(exit))
 LK_RECORD(SlotActual, F(incarnation), F(invocation), F(id), F(port), F(executable), F(exec_sha256), F(started_at),
-          F(listening_at), F(stop_asked_at), F(sigterm_at), F(killed_at), F(exit), F(exited_at), F(stop_reason),
-          F(companions), F(error), F(error_code), F(boots))
+          F(listening_at), F(stop_asked_at), F(sigterm_at), F(kill_at), F(killed_at), F(exit), F(exited_at),
+          F(stop_reason), F(companions), F(error), F(error_code), F(boots))
 LK_RECORD(SlotEntry, F(intent), F(actual), F(previous), F(ready_at))
 LK_RECORD(OperationRecord, F(kind), F(ns), F(name), F(uid), F(spec_hash), F(roll_name), F(roll_uid), F(action),
           F(requested_by), F(from), F(to), F(outage), F(target), F(spec), F(step), F(deadlines), F(started),

@@ -82,6 +82,7 @@ struct SlotActual {
   Time listening_at{};
   Time stop_asked_at{};      // when `running` false was first seen
   Time sigterm_at{};         // written before the signal is sent; sent at most once per invocation
+  Deadline kill_at;          // of that stop: when SIGKILL goes to the whole session
   Time killed_at{};
   std::optional<UnitExit> exit;
   Time exited_at{};

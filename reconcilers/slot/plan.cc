@@ -285,13 +285,13 @@ class Decider {
 
   // One step of stopping a server's process: note and SIGTERM, wait, note and SIGKILL.
   Plan Stop(const UnitStatus& unit, const SlotActual& a) {
-    const Duration patience = Seconds(static_cast<double>(intent_.stop_seconds));
     Plan p = Wait("Stopping", "slot " + s_.slot + " is stopping", kFallback);
     p.target = unit.id;
     p.unit = unit.id.unit;
     if (unit.id.pid == 0) return Wait("Stopping", unit.id.unit + " has no process yet", kSoon);
     if (a.sigterm_at == Time{}) return Signal(std::move(p), "SIGTERM goes to " + unit.id.unit);
-    if (now_.wall >= a.sigterm_at + patience) {
+    const Duration left = a.kill_at.Left(now_);
+    if (left <= Duration::zero()) {
       if (a.killed_at != Time{} && now_.wall < a.killed_at + kKillAgain) {
         return Wait("Killing", unit.id.unit + " was killed and is not gone yet", kSoon);
       }
@@ -303,14 +303,14 @@ class Decider {
                   " s of SIGTERM: its whole session is killed";
       return p;
     }
-    p.requeue_after = std::min(kFallback, a.sigterm_at + patience - now_.wall);
+    p.requeue_after = std::min(kFallback, left);
     if (s_.sigterm_sent) return p;
     // Noted by an agent that is gone: was it sent?
     const bool listener_closed =
         a.port != 0 && std::find(unit.listen_ports.begin(), unit.listen_ports.end(), a.port) == unit.listen_ports.end();
     if (listener_closed || (s_.says_shutting_down.known() && *s_.says_shutting_down)) return p;
     const Duration waited = now_.wall - a.sigterm_at;
-    if (s_.says_shutting_down.unknown() && a.port != 0 && waited < std::min(kResumePatience, patience / 2)) {
+    if (s_.says_shutting_down.unknown() && a.port != 0 && waited < std::min(kResumePatience, Patience() / 2)) {
       p.message = "whether " + unit.id.unit + " was told to stop is not known: " + s_.says_shutting_down.why();
       p.requeue_after = kUnknownPause;
       return p;
@@ -319,11 +319,16 @@ class Decider {
                   "SIGTERM goes to " + unit.id.unit + ": the agent that noted it ended before it was sent");
   }
 
+  Duration Patience() const { return Seconds(static_cast<double>(intent_.stop_seconds)); }
+
   Plan Signal(Plan p, std::string message) const {
     p.step = StepKind::kTerminate;
     p.signal = intent_.stop_signal != 0 ? intent_.stop_signal : SIGTERM;
     p.actual = s_.entry.actual;
-    if (p.actual->sigterm_at == Time{}) p.actual->sigterm_at = now_.wall;
+    if (p.actual->sigterm_at == Time{}) {
+      p.actual->sigterm_at = now_.wall;
+      p.actual->kill_at = Deadline::After(now_, Patience());
+    }
     if (p.actual->stop_asked_at == Time{}) p.actual->stop_asked_at = now_.wall;
     p.reason = "Terminating";
     p.message = std::move(message);
@@ -386,6 +391,8 @@ SlotActual Noted(const Snapshot& s, const Now& now) {
   NoteCompanions(s, &a);
   return a;
 }
+
+Plan Decide(const Snapshot& snapshot, const Now& now) { return Decider(snapshot, now).Run(); }
 
 std::optional<UnitSpec> FillPorts(const SlotIntent& intent, const std::map<std::string, int>& ports) {
   UnitSpec unit = intent.unit;

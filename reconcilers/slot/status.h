@@ -1,9 +1,6 @@
-// Status of one Slot object: a mirror of the ledger and of what the host last showed. Pure.
+// Status of a Slot object, from what the ledger says of the slot. Pure.
 // Threads: pure. Failure: total.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "api/types/slot.h"
 #include "reconcilers/ports/records.h"
@@ -11,9 +8,11 @@
 namespace lockkeeper::slot {
 
 // "SERVER-SLOT".
-std::string SlotName(const std::string& server, const std::string& slot);
-// The whole object but for its metadata beyond name and namespace; `old` keeps transition times and unknown members.
-Slot ObjectOf(const ServerRecord& record, const std::string& slot, const Slot* old,
-              const std::vector<std::string>& last_output, const Now& now);
+std::string ObjectName(const std::string& server, const std::string& slot);
+SlotSpec SpecOf(const ServerRecord& record, const std::string& slot, const std::string& host);
+SlotState StateOf(const SlotEntry& entry);
+// `before` lends transition times; `output` is the last lines, masked; empty keeps what stood.
+SlotStatus Summarize(const SlotEntry& entry, const SlotStatus& before, const std::vector<std::string>& output,
+                     int64_t generation, Time now);
 
 }  // namespace lockkeeper::slot

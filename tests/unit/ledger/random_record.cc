@@ -70,6 +70,7 @@ SlotActual RandomRecord::Actual() {
     if (Coin()) c.exit = Exit();
     return c;
   });
+  a.kill_at = Until();
   a.error = Text();
   a.error_code = Text();
   a.boots = Number();

@@ -75,4 +75,12 @@ Result<int> FrontAdminClient::Drain(const std::string& front, const std::string&
   return static_cast<int>(json.Get("draining").AsInt());
 }
 
+Status FrontAdminClient::Restart(const std::string& front) {
+  ClientRequest request;
+  request.method = "POST";
+  request.target = "/restart";
+  request.timeout = kCallTimeout;
+  return Ask(front, request).status();
+}
+
 }  // namespace lockkeeper::front

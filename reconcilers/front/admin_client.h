@@ -28,6 +28,9 @@ class FrontAdminClient : public FrontAdmin {
   Result<FrontState> Get(const std::string& front) override;
   Result<FrontState> Set(const std::string& front, const FrontTarget& target) override;
   Result<int> Drain(const std::string& front, const std::string& slot, int64_t incarnation, Duration deadline) override;
+  // The explicit verb for a front that is outdated: it drains, ends, and its shim starts it again on the same
+  // listener. kPrecondition when nobody would start it.
+  Status Restart(const std::string& front);
 
  private:
   std::shared_ptr<HttpClient> ClientOf(const std::string& front);

@@ -54,7 +54,8 @@ struct DataPlane::Waiter {
   Answer answer;
 };
 
-DataPlane::DataPlane(const FrontLimits& limits, std::string version) : limits_(limits), version_(std::move(version)) {}
+DataPlane::DataPlane(const FrontLimits& limits, std::string version, std::string settings)
+    : limits_(limits), version_(std::move(version)), settings_(std::move(settings)) {}
 
 DataPlane::~DataPlane() = default;
 
@@ -184,6 +185,7 @@ Result<FrontState> DataPlane::Get() {
   state->uptime_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   state->version = version_;
   state->listen = listen_;
+  state->settings = settings_;
   return *state;
 }
 

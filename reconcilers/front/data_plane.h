@@ -22,7 +22,8 @@ namespace lockkeeper::front {
 
 class DataPlane {
  public:
-  DataPlane(const FrontLimits& limits, std::string version);
+  // `version` and `settings` are told in the status.
+  DataPlane(const FrontLimits& limits, std::string version, std::string settings);
   ~DataPlane();
   DataPlane(const DataPlane&) = delete;
   DataPlane& operator=(const DataPlane&) = delete;
@@ -60,6 +61,7 @@ class DataPlane {
 
   const FrontLimits limits_;
   const std::string version_;
+  const std::string settings_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::string listen_;
   UniqueFd epoll_;

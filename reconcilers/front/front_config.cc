@@ -42,7 +42,7 @@ const std::vector<Option>& Options() {
        LK_INT(hold_connections), 1, 1'000'000},
       {"hold-seconds", "holdSeconds", "how long one may wait", nullptr, LK_DURATION(hold_time, Seconds(1)), 1, kDay},
       {"connect-timeout-milliseconds", "connectTimeoutMilliseconds", "one try to reach the backend", nullptr,
-       LK_DURATION(connect_timeout, Milliseconds(1)), 10, 60'000},
+       LK_DURATION(connect_timeout, Milliseconds(1)), 1, 60'000},
       {"connect-tries", "connectTries", "tries before a connection is held", nullptr, LK_INT(connect_tries), 1, 20},
       {"idle-timeout-seconds", "idleTimeoutSeconds", "silence that ends a connection; 0: never", nullptr,
        LK_DURATION(idle_timeout, Seconds(1)), 0, 30 * kDay},
@@ -139,6 +139,19 @@ Result<FrontConfig> FrontConfigFromArgs(const std::vector<std::string>& args) {
   }
   LK_RETURN_IF_ERROR(Complete(config));
   return config;
+}
+
+Json FrontConfigToJson(const FrontConfig& config) {
+  FrontConfig mine = config;
+  Json json = Json::MakeObject();
+  for (const Option& o : Options()) json.Set(o.json, o.text != nullptr ? Json(*o.text(mine)) : Json(o.get(mine)));
+  return json;
+}
+
+std::string SettingsHash(const FrontConfig& config) {
+  FrontConfig limits;
+  limits.limits = config.limits;
+  return Sha256Hex(FrontConfigToJson(limits).DumpCanonical()).substr(0, 16);
 }
 
 std::vector<std::string> FrontArgs(const FrontConfig& config) {

@@ -31,6 +31,10 @@ struct FrontConfig {
 // names in camelCase, which flags override. "--flag value" and "--flag=value".
 Result<FrontConfig> FrontConfigFromArgs(const std::vector<std::string>& args);
 Result<FrontConfig> FrontConfigFromJson(const Json& json);
+// All settings, as --config reads them.
+Json FrontConfigToJson(const FrontConfig& config);
+// A short hash of the limits: what a running front tells, to be compared with what is wanted.
+std::string SettingsHash(const FrontConfig& config);
 // The arguments behind `lockkeeper front`, defaults left out.
 std::vector<std::string> FrontArgs(const FrontConfig& config);
 

@@ -71,6 +71,8 @@ Json StateToJson(const FrontState& s) {
   json.Set("uptimeSeconds", s.uptime_seconds);
   json.Set("version", s.version);
   json.Set("listen", s.listen);
+  json.Set("stopping", s.stopping);
+  json.Set("settings", s.settings);
   return json;
 }
 
@@ -101,6 +103,8 @@ Result<FrontState> StateFromJson(const Json& json) {
   s.uptime_seconds = json.Get("uptimeSeconds").AsDouble();
   s.version = json.Get("version").AsString();
   s.listen = json.Get("listen").AsString();
+  s.stopping = json.Get("stopping").AsBool();
+  s.settings = json.Get("settings").AsString();
   return s;
 }
 

@@ -14,8 +14,6 @@
 namespace lockkeeper::front {
 namespace {
 
-constexpr Duration kStopDeadline = Seconds(60);
-
 Result<UniqueFd> BlockSignals() {
   sigset_t set;
   sigemptyset(&set);

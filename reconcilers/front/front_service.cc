@@ -56,13 +56,17 @@ FrontLimits Fit(FrontLimits limits) {
             {{"asked", limits.max_connections}, {"now", most}, {"RLIMIT_NOFILE", files}});
     limits.max_connections = static_cast<int>(most);
   }
+  // Every connection passes through the queue: one place is the least.
+  limits.hold_connections = std::max(limits.hold_connections, 1);
   return limits;
 }
 
 }  // namespace
 
 FrontService::FrontService(FrontConfig config)
-    : config_(std::move(config)), file_(config_.state_dir), plane_(Fit(config_.limits), config_.version) {}
+    : config_(std::move(config)),
+      file_(config_.state_dir),
+      plane_(Fit(config_.limits), config_.version, SettingsHash(config_)) {}
 
 FrontService::~FrontService() {
   if (admin_ != nullptr) admin_->Stop();
@@ -70,14 +74,14 @@ FrontService::~FrontService() {
 
 Status FrontService::Start() {
   LK_ASSIGN_OR_RETURN(UniqueFd listener, TakePassedListener());
-  const bool passed = static_cast<bool>(listener);
-  if (!passed) {
+  passed_ = static_cast<bool>(listener);
+  if (!passed_) {
     if (config_.listen.empty()) return {Code::kInvalid, "--listen ADDRESS is missing, and no listener was passed"};
     LK_ASSIGN_OR_RETURN(const SocketAddress address, ParseAddress(config_.listen));
     LK_ASSIGN_OR_RETURN(listener, Listen(address));
   }
   LK_RETURN_IF_ERROR(plane_.Init(std::move(listener)));
-  if (passed && !config_.listen.empty() && config_.listen != plane_.listen()) {
+  if (passed_ && !config_.listen.empty() && config_.listen != plane_.listen()) {
     LogWarn("the listener that was passed is bound elsewhere than asked for",
             {{"asked", config_.listen}, {"bound", plane_.listen()}});
   }
@@ -106,7 +110,7 @@ Status FrontService::Start() {
       std::move(http), [this](const HttpRequest& request, HttpResponse& response) { Serve(request, response); });
   LK_RETURN_IF_ERROR(admin_->Start().Annotate("admin socket"));
   LogInfo("front started",
-          {{"front", config_.name}, {"listen", plane_.listen()}, {"passed", passed}, {"admin", config_.admin_path}});
+          {{"front", config_.name}, {"listen", plane_.listen()}, {"passed", passed_}, {"admin", config_.admin_path}});
   return Status::Ok();
 }
 
@@ -152,6 +156,17 @@ Result<int> FrontService::Drain(const std::string& slot, int64_t incarnation, Du
   return n;
 }
 
+Status FrontService::Restart() {
+  if (!passed_) {
+    return {Code::kPrecondition,
+            "restart the front: it bound its address itself, so nobody would start it again; end "
+            "and start it by hand"};
+  }
+  LogInfo("restart: nothing is accepted any more, connections drain", {{"seconds", ToSeconds(kStopDeadline)}});
+  plane_.BeginStop(kStopDeadline);
+  return Status::Ok();
+}
+
 void FrontService::Serve(const HttpRequest& request, HttpResponse& response) {
   const bool reads = request.method == "GET";
   // The file's mode keeps others out already; this holds where somebody widened it.
@@ -176,10 +191,15 @@ void FrontService::Serve(const HttpRequest& request, HttpResponse& response) {
     ServeTarget(request, response);
   } else if (request.method == "POST" && request.path == "/drain") {
     ServeDrain(request, response);
+  } else if (request.method == "POST" && request.path == "/restart") {
+    const Status status = Restart();
+    if (!status.ok()) return Refuse(response, status);
+    Answer(response, 200, Json::MakeObject({{"stopping", true}}));
   } else {
     Refuse(response,
-           {Code::kNotFound, request.method + " " + request.path +
-                                 ": a front answers GET /status, /metrics, /healthz, PUT /target, POST /drain"});
+           {Code::kNotFound,
+            request.method + " " + request.path +
+                ": a front answers GET /status, /metrics, /healthz, PUT /target, POST /drain, POST /restart"});
   }
 }
 

@@ -18,6 +18,9 @@
 
 namespace lockkeeper::front {
 
+// How long connections may drain when a front ends.
+inline constexpr Duration kStopDeadline = Seconds(60);
+
 class FrontService {
  public:
   explicit FrontService(FrontConfig config);
@@ -33,6 +36,9 @@ class FrontService {
   Result<FrontState> Set(const FrontTarget& target);
   Result<FrontState> Get() { return plane_.Get(); }
   Result<int> Drain(const std::string& slot, int64_t incarnation, Duration deadline);
+  // Ends in order, to be started again by who passed the listener: nothing is refused meanwhile. kPrecondition when
+  // nobody did.
+  Status Restart();
   void BeginStop(Duration deadline) { plane_.BeginStop(deadline); }
   void StopNow() { plane_.StopNow(); }
   DataPlane& plane() { return plane_; }
@@ -47,6 +53,7 @@ class FrontService {
   const FrontConfig config_;
   StateFile file_;
   DataPlane plane_;
+  bool passed_ = false;  // the listener outlives this process
   std::unique_ptr<HttpServer> admin_;
   Mutex set_mutex_;
   TargetState state_ LK_GUARDED_BY(set_mutex_);

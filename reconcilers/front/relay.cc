@@ -161,6 +161,7 @@ void Relay::Report(FrontState* out) const {
   out->cut_total = metrics_.cut;
   out->refused_total = metrics_.refused;
   out->accepted_total = metrics_.accepted;
+  out->stopping = stopping_;
   std::vector<int64_t> oldest(backends_.size(), now_);
   for (const Connection& c : slab_) {
     if (c.client < 0 || c.counted_on == nullptr) continue;

@@ -57,6 +57,8 @@ struct FrontState {
   double uptime_seconds = 0;
   std::string version;
   std::string listen;
+  bool stopping = false;               // asked to end: accepts nothing, drains
+  std::string settings = {};           // hash of what it was started with; differs from the wanted: restart to apply
   bool operator==(const FrontState&) const = default;
 
   // Connections open on a backend; 0 when it has none.

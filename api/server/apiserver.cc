@@ -45,7 +45,8 @@ Result<UniqueFd> LockSetup(const std::string& dir) {
 
 }  // namespace
 
-ApiServer::ApiServer(ApiServerConfig config) : config_(std::move(config)), clock_(SystemClock()) {
+ApiServer::ApiServer(ApiServerConfig config)
+    : config_(std::move(config)), clock_(config_.clock == nullptr ? SystemClock() : *config_.clock) {
   auto set_default = [&](std::string& path, const char* name) {
     if (path.empty()) path = JoinPath(config_.data_dir, name);
   };
@@ -80,6 +81,7 @@ Status ApiServer::Prepare() {
   StoreOptions store;
   store.path = config_.store_path;
   store.vfs = config_.vfs;
+  store.clock = &clock_;
   LK_ASSIGN_OR_RETURN(store_, Store::Open(std::move(store)));
   LK_ASSIGN_OR_RETURN(const std::string admin_token, EnsureTokenFile(config_.token_file));
   LK_ASSIGN_OR_RETURN(authenticator_, TokenAuthenticator::FromFile(config_.token_file));
@@ -114,10 +116,25 @@ Status ApiServer::Prepare() {
   // Before the first answer: who sees the server up finds a kubeconfig that fits.
   LK_RETURN_IF_ERROR(WriteKubeconfig(config_.kubeconfig, {{"lockkeeper", url(), ca_pem_, "admin", admin_token}}));
   LK_RETURN_IF_ERROR(server_->Start());
-  collector_ = std::make_unique<Collector>(handler_->objects(), config_.collector);
+  CollectorOptions collector = config_.collector;
+  if (config_.tls) collector.also = [this] { RenewCertificate(); };
+  collector_ = std::make_unique<Collector>(handler_->objects(), std::move(collector));
   collector_->Start();
   LogInfo("API server is up", {{"url", url()}, {"store", config_.store_path}, {"kubeconfig", config_.kubeconfig}});
   return Status::Ok();
+}
+
+void ApiServer::RenewCertificate() {
+  const Time now = clock_.Read().wall;
+  if (now < renew_at_) return;
+  Result<ServingPki> pki = EnsureServingPki(JoinPath(config_.data_dir, "pki"), names_, now);
+  Status status = pki.status();
+  if (status.ok()) status = server_->SetTls({pki->serving.certificate_pem, pki->serving.private_key_pem, ""});
+  if (!status.ok()) {
+    LogWarn("the serving certificate cannot be renewed", {{"error", status.ToString()}});
+    return;
+  }
+  renew_at_ = pki->renew_at;
 }
 
 Status ApiServer::MakeNamespaces() {

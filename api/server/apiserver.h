@@ -34,7 +34,8 @@ struct ApiServerConfig {
   HandlerOptions handler;
   Hooks hooks;
   bool (*serve)(const KindInfo&) = ServedByDefault;
-  std::string vfs;  // SQLite's; tests name a faulty one
+  std::string vfs;               // SQLite's; tests name a faulty one
+  const Clock* clock = nullptr;  // default: the system's
 };
 
 class ApiServer {
@@ -65,12 +66,14 @@ class ApiServer {
  private:
   Status Prepare();
   Status MakeNamespaces();
+  // Makes and serves a new certificate when the old one is in its last third.
+  void RenewCertificate();
 
   ApiServerConfig config_;
   const Clock& clock_;
   std::string ca_pem_;
-  std::vector<std::string> names_;
-  Time renew_at_{};
+  std::vector<std::string> names_;  // of the serving certificate
+  Time renew_at_{};                 // of the collector's thread once it runs
   std::unique_ptr<Store> store_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Authenticator> authenticator_;

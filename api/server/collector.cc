@@ -71,6 +71,7 @@ void Collector::Run() {
     const auto now = std::chrono::steady_clock::now();
     if (now >= next) {
       Housekeep();
+      if (options_.also) options_.also();
       next = now + options_.housekeeping;
     }
     const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(next - now);

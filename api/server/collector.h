@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,6 +27,7 @@ struct CollectorOptions {
   Retention retention;
   Duration event_ttl = Seconds(24 * 3600);  // kube-apiserver's is an hour; a roll's story should last the night
   std::chrono::milliseconds housekeeping{std::chrono::seconds(30)};
+  std::function<void()> also;  // at each housekeeping, on the collector's thread
 };
 
 class Collector {

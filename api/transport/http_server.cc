@@ -84,7 +84,8 @@ class HttpServer::Impl {
     MutexLock lock(mutex_);
     if (listening_) return {};
     if (config_.tls != nullptr && tls_context_ == nullptr) {
-      LK_ASSIGN_OR_RETURN(tls_context_, NewServerContext(*config_.tls));
+      LK_ASSIGN_OR_RETURN(TlsContext context, NewServerContext(*config_.tls));
+      tls_context_ = std::move(context);
     }
     LK_RETURN_IF_ERROR(config_.unix_path.empty() ? listener_.ListenTcp(config_.address, config_.port)
                                                  : listener_.ListenUnix(config_.unix_path));
@@ -104,6 +105,13 @@ class HttpServer::Impl {
   }
 
   int port() const { return listener_.port(); }
+
+  Status SetTls(const TlsServerConfig& tls) LK_EXCLUDES(mutex_) {
+    LK_ASSIGN_OR_RETURN(TlsContext context, NewServerContext(tls));
+    MutexLock lock(mutex_);
+    tls_context_ = std::move(context);
+    return {};
+  }
 
   void CloseListener() {
     closing_listener_.store(true);
@@ -278,9 +286,13 @@ class HttpServer::Impl {
 
   void Run(Connection& connection) {
     Channel channel(std::move(connection.fd));
-    if (tls_context_ != nullptr) {
-      const Status status =
-          channel.Accept(tls_context_.get(), Patience::For(config_.tls_handshake_timeout, stop_event_.get()));
+    std::shared_ptr<ssl_ctx_st> tls;
+    {
+      MutexLock lock(mutex_);
+      tls = tls_context_;
+    }
+    if (tls != nullptr) {
+      const Status status = channel.Accept(tls.get(), Patience::For(config_.tls_handshake_timeout, stop_event_.get()));
       if (!status.ok()) {
         LogDebug("TLS handshake failed", {{"peer", connection.peer}, {"error", status.ToString()}});
         channel.Linger(stop_event_.get());  // so that the alert arrives
@@ -319,14 +331,14 @@ class HttpServer::Impl {
   std::atomic<bool> closing_listener_{false};
   std::atomic<bool> warned_{false};
   HttpFramer framer_;
-  TlsContext tls_context_;  // constant once listening
-  Listener listener_;       // the acceptor's once it runs
-  uint64_t accepted_ = 0;   // the acceptor's
+  Listener listener_;      // the acceptor's once it runs
+  uint64_t accepted_ = 0;  // the acceptor's
   pthread_t acceptor_{};
   bool acceptor_started_ = false;
 
   mutable Mutex mutex_;
   CondVar listener_gone_;
+  std::shared_ptr<ssl_ctx_st> tls_context_ LK_GUARDED_BY(mutex_);
   bool listening_ LK_GUARDED_BY(mutex_) = false;
   bool listener_closed_ LK_GUARDED_BY(mutex_) = false;
   bool stop_running_ LK_GUARDED_BY(mutex_) = false;
@@ -343,6 +355,7 @@ HttpServer::~HttpServer() = default;
 Status HttpServer::Listen() { return impl_->Listen(); }
 Status HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }
+Status HttpServer::SetTls(const TlsServerConfig& tls) { return impl_->SetTls(tls); }
 void HttpServer::CloseListener() { impl_->CloseListener(); }
 void HttpServer::DrainConnections() { impl_->DrainConnections(); }
 void HttpServer::Stop() { impl_->Stop(); }

@@ -98,6 +98,9 @@ class HttpServer {
   Status Start();
   int port() const;
 
+  // New connections get this certificate; open ones keep theirs. REQUIRES: the server was made with `tls`.
+  Status SetTls(const TlsServerConfig& tls);
+
   // Closes the listener: new connections are refused. Open ones go on.
   void CloseListener();
   // From now on each answer says "Connection: close"; connections idle between requests are closed.

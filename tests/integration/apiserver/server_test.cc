@@ -289,6 +289,41 @@ TEST(ApiServer, WithoutTokenHealthOnlyAndAForeignCaIsRefusedByTheClient) {
   EXPECT_EQ(HttpClient(config).Do(request).code(), Code::kUnauthorized);
 }
 
+// A clock that a test sets.
+class SetClock : public Clock {
+ public:
+  explicit SetClock(Duration behind) : behind_(behind.count()) {}
+  Now Read() const override {
+    Now now = SystemClock().Read();
+    now.wall -= Duration(behind_.load());
+    return now;
+  }
+  void Set(Duration behind) { behind_ = behind.count(); }
+
+ private:
+  std::atomic<int64_t> behind_;
+};
+
+TEST(ApiServer, ACertificateNearItsEndIsReplacedWithoutARestart) {
+  ConfigureLog(LogLevel::kOff, LogFormat::kText);
+  TempDir dir;
+  // Made 400 days ago, so expired for a client of today.
+  SetClock clock(Seconds(400.0 * 86400));
+  ApiServerConfig config;
+  config.data_dir = dir / "data";
+  config.clock = &clock;
+  config.collector.housekeeping = milliseconds(20);
+  ApiServer server(std::move(config));
+  ASSERT_TRUE(server.Start().ok());
+  std::string token;
+  const std::unique_ptr<HttpClient> client = ClientOf(server.kubeconfig_path(), &token);
+  ClientRequest request;
+  request.target = "/readyz";
+  EXPECT_EQ(client->Do(request).code(), Code::kUnauthorized);
+  clock.Set(Seconds(0));
+  EXPECT_TRUE(WaitUntil([&] { return client->Do(request).ok(); }));
+}
+
 TEST(ApiServer, AFullDiskAnswers507WithTheFileAndWorksAgainWithRoom) {
   ConfigureLog(LogLevel::kOff, LogFormat::kText);
   TempDir dir;

@@ -92,7 +92,7 @@ Result<Written> ReadWritten(sqlite::Db& db) {
 }
 
 Status Migrate(sqlite::Db& db, const std::string& path, const std::string& lockkeeper_version,
-               const std::vector<std::string>& later) {
+               const std::vector<std::string>& later, const std::function<Status()>& created) {
   LK_ASSIGN_OR_RETURN(const Written written, ReadWritten(db));
   const int newest = 1 + static_cast<int>(later.size());
   if (written.schema > newest) {
@@ -116,6 +116,7 @@ Status Migrate(sqlite::Db& db, const std::string& path, const std::string& lockk
     if (written.schema == 0) {
       LK_RETURN_IF_ERROR(db.Exec("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"));
       LK_RETURN_IF_ERROR(db.Exec(kSchema1));
+      LK_RETURN_IF_ERROR(created());
     }
     for (int to = std::max(2, written.schema + 1); to <= newest; ++to) {
       LK_RETURN_IF_ERROR(

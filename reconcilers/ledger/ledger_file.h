@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ struct Written {
 Result<Written> ReadWritten(sqlite::Db& db);
 
 // Brings the file to the newest schema, a copy first when it held an older one. kUnsupported for a newer one.
+// `created` runs in the same transaction as the first schema.
 Status Migrate(sqlite::Db& db, const std::string& path, const std::string& lockkeeper_version,
-               const std::vector<std::string>& later);
+               const std::vector<std::string>& later, const std::function<Status()>& created);
 
 Result<std::string> GetMeta(sqlite::Db& db, const std::string& key);
 Status PutMeta(sqlite::Db& db, const std::string& key, const std::string& value);

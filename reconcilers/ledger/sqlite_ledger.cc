@@ -40,10 +40,9 @@ class SqliteLedger final : public Ledger {
     db_ = std::move(*db);
     LK_RETURN_IF_ERROR(ledger_internal::CheckFile(db_, options_.path));
     if (!read_only_) {
-      LK_RETURN_IF_ERROR(
-          ledger_internal::Migrate(db_, options_.path, options_.lockkeeper_version, options_.later_migrations));
+      LK_RETURN_IF_ERROR(ledger_internal::Migrate(db_, options_.path, options_.lockkeeper_version,
+                                                  options_.later_migrations, [this] { return Claim(); }));
       if (!was_there) LK_RETURN_IF_ERROR(FsyncDir(DirName(options_.path)));
-      LK_RETURN_IF_ERROR(Claim());
       TryBallast();
     }
     return ledger_internal::ExplainDamage(options_.path, Load());
@@ -179,17 +178,12 @@ class SqliteLedger final : public Ledger {
   }
 
   // First opening: the identity that stands in Server.status, the heartbeat, units and fronts.
-  Status Claim() LK_REQUIRES(mutex_) {
-    const Result<std::string> id = GetMeta(db_, "id");
-    if (id.ok()) return Status::Ok();
-    if (id.code() != Code::kNotFound) return id.status();
+  Status Claim() LK_NO_TSA {
     info_.created = true;
-    return db_.Transaction([&]() -> Status {
-      LK_RETURN_IF_ERROR(PutMeta(db_, "id", NewUuid()));
-      LK_RETURN_IF_ERROR(PutMeta(db_, "host", options_.host));
-      LK_RETURN_IF_ERROR(PutMeta(db_, "machine_id", options_.machine_id));
-      return PutMeta(db_, "revision", "0");
-    });
+    LK_RETURN_IF_ERROR(PutMeta(db_, "id", NewUuid()));
+    LK_RETURN_IF_ERROR(PutMeta(db_, "host", options_.host));
+    LK_RETURN_IF_ERROR(PutMeta(db_, "machine_id", options_.machine_id));
+    return PutMeta(db_, "revision", "0");
   }
 
   // A record that cannot be read stops the opening: nothing may be started that it might speak of.

@@ -210,7 +210,7 @@ class ProcessUnits final : public Units {
       const Result<std::string> old = ReadFile(JoinPath(seen->run_folder, shim::kSpecFile));
       if (seen->invocation != invocation || !old.ok() || *old != wanted) LK_RETURN_IF_ERROR(EndPreparedShim(*seen));
     }
-    LK_RETURN_IF_ERROR(WriteSpec(spec, run_folder, wanted));
+    LK_RETURN_IF_ERROR(WriteSpec(spec, run_folder, record));
     AtStep("spec");
     LK_ASSIGN_OR_RETURN(const int code, SpawnShim(options_.shim_path, run_folder));
     AtStep("spawned");
@@ -223,15 +223,16 @@ class ProcessUnits final : public Units {
     return Status::Ok();
   }
 
-  Status WriteSpec(const UnitSpec& spec, const std::string& run_folder, const std::string& text) {
+  Status WriteSpec(const UnitSpec& spec, const std::string& run_folder, const shim::Record& record) {
     LK_RETURN_IF_ERROR(MakeDirs(run_folder, 0700));
     if (!spec.log_dir.empty()) LK_RETURN_IF_ERROR(MakeDirs(spec.log_dir, 0750));
-    const std::string path = JoinPath(run_folder, shim::kSpecFile);
-    const Result<std::string> old = ReadFile(path);
-    if (old.ok() && *old == text) return Status::Ok();
-    LK_RETURN_IF_ERROR(WriteFileAtomic(path, text, 0600));
-    LK_RETURN_IF_ERROR(FsyncDir(DirName(run_folder)));
-    return FsyncDir(options_.run_dir);
+    const Result<std::string> old = ReadFile(JoinPath(run_folder, shim::kSpecFile));
+    if (old.ok() && *old == record.Format()) return Status::Ok();
+    const UniqueFd dir(open(run_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir || !shim::WriteRecordAt(dir.get(), shim::kSpecFile, record)) {
+      return ErrnoStatus("write the spec of " + spec.name + " in", run_folder, errno);
+    }
+    return Status::Ok();
   }
 
   Status SpawnFailure(const UnitSpec& spec, const std::string& run_folder, int code) {

@@ -72,7 +72,7 @@ bool WriteRecordAt(int dir, const char* name, const Record& record) {
   if (fd < 0) return false;
   const std::string text = record.Format();
   const bool ok = WriteAll(fd, text) && ftruncate(fd, static_cast<off_t>(text.size())) == 0 && fsync(fd) == 0 &&
-                  renameat(dir, temporary.c_str(), dir, name) == 0 && fsync(dir) == 0;
+                  renameat(dir, temporary.c_str(), dir, name) == 0;
   const int error = errno;
   close(fd);
   errno = error;
@@ -83,7 +83,7 @@ bool ReserveAt(int dir, const char* name) {
   const std::string temporary = std::string(name) + ".tmp";
   const int fd = openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return false;
-  const bool ok = WriteAll(fd, std::string(1024, ' ')) && fsync(fd) == 0;
+  const bool ok = posix_fallocate(fd, 0, 1024) == 0;
   close(fd);
   return ok;
 }

@@ -20,8 +20,9 @@ namespace lockkeeper::shim {
 bool ReadAt(int dir, const char* name, std::string* out);
 // Reads and parses a record; false when absent or not whole.
 bool ReadRecordAt(int dir, const char* name, Record* out);
-// "NAME.tmp", fsync, rename, fsync of the folder. A NAME.tmp that stands is written over in place, so space that
-// ReserveAt took is used on a full disk.
+// "NAME.tmp", fsync, rename. A NAME.tmp that stands is written over in place, so space that ReserveAt took is used on
+// a full disk. The folder is not synced: a record is whole or not there after a power cut, and of an earlier boot
+// nothing runs any more; a sync more would only delay the start (some milliseconds each).
 bool WriteRecordAt(int dir, const char* name, const Record& record);
 // Makes NAME.tmp with room for a record of up to 1 KiB.
 bool ReserveAt(int dir, const char* name);

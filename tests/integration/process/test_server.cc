@@ -6,6 +6,7 @@
 //   --print N             prints N lines of 100 bytes to standard output
 //   --say TEXT            prints a line to standard error
 //   --ignore-term         SIGTERM does nothing
+//   --kcp-like            SIGTERM closes the listener and waits for SIGUSR1; a second one ends it with 1, as kcp does
 //   --linger              a child in a session of its own that ignores SIGTERM
 //   --append FILE         appends a line with its process id: the record of starts
 //   --exit N              ends with this code once the rest is done; otherwise it waits for SIGTERM and exits 0
@@ -26,8 +27,10 @@
 
 namespace {
 
+int listener = -1;
+
 void Listen(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int fd = listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -57,10 +60,13 @@ int main(int argc, char** argv) {
   int code = -1;
   bool crash = false;
   bool resist = false;
+  bool kcp_like = false;
   sigset_t term;
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
+  sigaddset(&term, SIGUSR1);
   sigprocmask(SIG_BLOCK, &term, nullptr);
+  sigdelset(&term, SIGUSR1);
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
@@ -77,6 +83,8 @@ int main(int argc, char** argv) {
       fprintf(stderr, "%s\n", value);
     } else if (arg == "--ignore-term") {
       resist = true;
+    } else if (arg == "--kcp-like") {
+      kcp_like = true;
     } else if (arg == "--linger") {
       Linger();
     } else if (arg == "--append") {
@@ -100,5 +108,10 @@ int main(int argc, char** argv) {
   int got = 0;
   while (sigwait(&term, &got) != 0) {
   }
-  return 0;
+  if (!kcp_like) return 0;
+  close(listener);
+  sigaddset(&term, SIGUSR1);
+  while (sigwait(&term, &got) != 0) {
+  }
+  return got == SIGUSR1 ? 0 : 1;
 }

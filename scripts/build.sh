@@ -11,7 +11,8 @@ build=$root/build/$preset
 
 cd "$root"
 # The same tree in another folder finds what ccache has of this one.
-export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# Sloppiness: without it nothing that uses the precompiled header would be cached.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 # A folder that was configured elsewhere (a copied tree) or not to the end is configured anew.
 if [[ ! -f $build/build.ninja ]] || ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
   rm -rf "$build"

@@ -54,15 +54,33 @@ Snapshot Reconciler::Observe(const ObjectKey& key, Fact<Front> object) {
   s.document = Fact<FrontDocument>::Of(text.ok() ? FrontDocument::FromJson(*text) : text.status());
   s.claims = ReadClaims(key, s.ledger);
   if (!s.document.known()) return s;
-  s.unit = Fact<UnitStatus>::Of(deps_.units.Inspect(FrontUnitName(s.ns, s.name)));
   s.config = Fact<std::string>::Of(ReadFile(FrontConfigPath(s.paths, s.ns, s.name)));
+  s.state = Fact<FrontState>::Of(deps_.admin.Get(key.ToString()));
+  s.unit = InspectUnit(key, s);
   // Without a process its socket is nobody's.
-  if (s.unit.known() && s.unit->state == UnitStatus::State::kRunning) {
-    s.state = Fact<FrontState>::Of(deps_.admin.Get(key.ToString()));
-  } else {
-    s.state = Absent{};
-  }
+  if (!s.unit.known() || s.unit->state != UnitStatus::State::kRunning) s.state = Absent{};
   return s;
+}
+
+// A look at a unit reads the host's whole socket table. A front that answers with the process seen before is the proof
+// that it runs, so a flip does without.
+Fact<UnitStatus> Reconciler::InspectUnit(const ObjectKey& key, const Snapshot& s) {
+  {
+    const MutexLock lock(mutex_);
+    const auto it = units_.find(key);
+    if (it != units_.end() && s.state.known() && s.state->pid == it->second.id.pid &&
+        s.document->invocation == it->second.id.invocation) {
+      return it->second;
+    }
+  }
+  Fact<UnitStatus> unit = Fact<UnitStatus>::Of(deps_.units.Inspect(FrontUnitName(s.ns, s.name)));
+  const MutexLock lock(mutex_);
+  if (unit.known() && unit->state == UnitStatus::State::kRunning) {
+    units_[key] = *unit;
+  } else {
+    units_.erase(key);
+  }
+  return unit;
 }
 
 Status Reconciler::Act(const ObjectKey& key, const Snapshot& s, const Plan& plan) {

@@ -52,10 +52,12 @@ class Reconciler {
  private:
   Snapshot Observe(const ObjectKey& key, Fact<Front> object);
   Fact<std::vector<Claim>> ReadClaims(const ObjectKey& key, const LedgerInfo& ledger);
+  Fact<UnitStatus> InspectUnit(const ObjectKey& key, const Snapshot& snapshot);
   Status Act(const ObjectKey& key, const Snapshot& snapshot, const Plan& plan);
 
   Dependencies deps_;
   Mutex mutex_;
+  std::map<ObjectKey, UnitStatus> units_ LK_GUARDED_BY(mutex_);        // running ones, as last seen
   std::map<ObjectKey, Now> written_ LK_GUARDED_BY(mutex_);             // last status write
   std::map<ObjectKey, std::string> seen_ LK_GUARDED_BY(mutex_);        // verdict and target of the last Converge
   std::map<std::string, ObjectKey> last_front_ LK_GUARDED_BY(mutex_);  // of a Server, before its spec changed

@@ -19,7 +19,7 @@
 #include "api/base/file.h"
 #include "api/base/log.h"
 #include "reconcilers/front/admin_client.h"
-#include "reconcilers/front/front_main.h"
+#include "tests/integration/front/child_main.h"
 #include "tests/integration/front/line_server.h"
 #include "tests/integration/front/test_front.h"
 
@@ -91,7 +91,7 @@ class FrontProcess {
   };
 
   void Start(const Options& options) {
-    std::vector<std::string> args = {"/proc/self/exe", "--front",
+    std::vector<std::string> args = {"/proc/self/exe", "front",
                                      "--name",         kFront,
                                      "--listen",       options.listen,
                                      "--state",        dir_.path() + "/state",
@@ -143,12 +143,6 @@ class FrontProcess {
   FrontAdminClient client_;
   pid_t pid_ = -1;
 };
-
-std::string Ask(const std::string& address, const std::string& id) {
-  const Peer peer = Peer::Connect(address);
-  if (!peer.ok() || !peer.Send(id + "\n")) return "no connection";
-  return peer.ReadLine().value_or("no answer");
-}
 
 TEST(FrontProcess, KilledAtAnyPointOfASetItServesTheOldOrTheNewAndNeverNeither) {
   LineServer blue("blue");
@@ -406,13 +400,8 @@ TEST(FrontProcess, ThousandsOfIdleConnectionsCostLittleMemory) {
 
 int main(int argc, char** argv) {
   using namespace lockkeeper;
-  if (argc > 1 && std::string(argv[1]) == "--front") {
-    if (const char* at = std::getenv("LKF_DIE_AT")) g_die_at = std::atol(at);
-    const auto config = front::FrontConfigFromArgs({argv + 2, argv + argc});
-    if (!config.ok()) return 2;
-    CancelToken cancel;
-    return front::RunFront(*config, cancel);
-  }
+  if (const char* at = std::getenv("LKF_DIE_AT")) g_die_at = std::atol(at);
+  if (const auto code = front::RunAsFront(argc, argv)) return *code;
   ConfigureLog(LogLevel::kError, LogFormat::kText);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -143,6 +143,12 @@ int DeadPort() {
   return Backend127().port();
 }
 
+std::string Ask(const std::string& address, const std::string& id) {
+  const Peer peer = Peer::Connect(address);
+  if (!peer.ok() || !peer.Send(id + "\n")) return "no connection";
+  return peer.ReadLine().value_or("no answer");
+}
+
 bool Eventually(const std::function<bool()>& done, std::chrono::milliseconds patience) {
   const auto deadline = Clock::now() + patience;
   while (!done()) {

@@ -64,6 +64,9 @@ class Backend127 {
 // A port on which nobody listens.
 int DeadPort();
 
+// Sends "ID" on a new connection and reads a line; "no connection" and "no answer" say how it failed.
+std::string Ask(const std::string& address, const std::string& id);
+
 // Looks until `done` or until patience ends; answers whether it was.
 bool Eventually(const std::function<bool()>& done, std::chrono::milliseconds patience = kPatience);
 

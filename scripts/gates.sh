@@ -87,7 +87,7 @@ gate_length() {
 # Tests wait on conditions, and say why they are skipped.
 gate_tests() {
   {
-    sources '^tests/' | xargs -r grep -nE '\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\(' | grep -v 'not synchronisation:' |
+    sources '^tests/' | xargs -r grep -nE '\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\(' | grep -v 'not synchronisation' |
       sed 's/$/   <- wait on a condition with a deadline, or say "not synchronisation: WHY" on the line/'
     sources '^tests/' | xargs -r grep -nE 'GTEST_SKIP\(\) *;|DISABLED_' | sed 's/$/   <- say why/'
   } | report 'Tests that sleep or are skipped without a reason:'

@@ -104,6 +104,7 @@ class Fleet::Impl {
     };
     ControllerOptions operations;
     operations.name = "upgrade";
+    operations.hot_loop_limit = 0;  // an operation is many quick passes over one key
     operations.reconcile = [this, result](const Request& key) { return result(reconciler_->Reconcile(key)); };
     Controller& upgrade = manager_.AddController(std::move(operations));
     upgrade.Watch(*upgrades_);
@@ -126,6 +127,7 @@ class Fleet::Impl {
 
     ControllerOptions declarations;
     declarations.name = "declared";
+    declarations.hot_loop_limit = 0;  // woken by every status of a Server, and done at once
     declarations.workers = 1;
     declarations.reconcile = [this, result](const Request& key) { return result(reconciler_->ReconcileDeclared(key)); };
     Controller& declared = manager_.AddController(std::move(declarations));
@@ -135,6 +137,7 @@ class Fleet::Impl {
 
     ControllerOptions silence;
     silence.name = "silent-host";
+    silence.hot_loop_limit = 0;  // as above
     silence.workers = 1;
     silence.reconcile = [this](const Request& key) { return SilentHost(key); };
     Controller& silent = manager_.AddController(std::move(silence));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "api/base/file.h"
+#include "api/base/hash.h"
 #include "api/types/build.h"
 
 namespace lockkeeper::upgrade {

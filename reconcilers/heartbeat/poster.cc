@@ -13,9 +13,8 @@ Status EnsureSystemNamespace(Api& api) {
   const Resource namespaces{"", "v1", "namespaces", "Namespace", false};
   const Status found = api.Get(namespaces, {"", kSystemNamespace}).status();
   if (found.code() != Code::kNotFound) return found;
-  const Json object = Json::MakeObject({{"apiVersion", "v1"},
-                                        {"kind", "Namespace"},
-                                        {"metadata", Json::MakeObject({{"name", kSystemNamespace}})}});
+  const Json object = Json::MakeObject(
+      {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", Json::MakeObject({{"name", kSystemNamespace}})}});
   const Status made = api.Create(namespaces, object).status();
   return made.code() == Code::kAlreadyExists ? Status::Ok() : made;
 }

@@ -40,7 +40,7 @@ class Fact {
   // The value, or nullptr.
   const T* get() const { return std::get_if<T>(&state_); }
   T* get() { return std::get_if<T>(&state_); }
-  const T& operator*() const { return std::get<T>(state_); }   // REQUIRES: known()
+  const T& operator*() const { return std::get<T>(state_); }    // REQUIRES: known()
   const T* operator->() const { return &std::get<T>(state_); }  // REQUIRES: known()
   T& operator*() { return std::get<T>(state_); }                // REQUIRES: known()
   T* operator->() { return &std::get<T>(state_); }              // REQUIRES: known()

@@ -17,13 +17,13 @@ namespace lockkeeper {
 
 // Where new connections go. Two targets are the same backend when all fields but the revision are equal.
 struct FrontTarget {
-  bool hold = false;          // accept nothing new to a backend: keep connections waiting
+  bool hold = false;  // accept nothing new to a backend: keep connections waiting
   std::string slot;
   int64_t incarnation = 0;
   int64_t invocation = 0;
-  std::string address;        // "127.0.0.1:43211"
+  std::string address;  // "127.0.0.1:43211"
   std::string boot_id;
-  int64_t revision = 0;       // the ledger's; a front refuses a lower one than it has
+  int64_t revision = 0;  // the ledger's; a front refuses a lower one than it has
   std::string ledger_id;
 
   bool SameBackend(const FrontTarget& o) const {
@@ -38,27 +38,27 @@ struct FrontBackendOpen {
   int64_t incarnation = 0;
   int64_t invocation = 0;
   std::string address;
-  int open = 0;               // established and dialing
+  int open = 0;  // established and dialing
   int draining = 0;
   double oldest_seconds = 0;
   bool operator==(const FrontBackendOpen&) const = default;
 };
 
 struct FrontState {
-  std::optional<FrontTarget> target;   // none: never set (holds and waits)
-  int64_t generation = 0;              // counts changes of the target over the front's life, persisted
+  std::optional<FrontTarget> target;  // none: never set (holds and waits)
+  int64_t generation = 0;             // counts changes of the target over the front's life, persisted
   std::vector<FrontBackendOpen> open;
-  int held = 0;                        // connections waiting for a backend
-  int64_t drained_total = 0;           // connections closed by drains so far
-  int64_t cut_total = 0;               // of those, cut with bytes possibly in flight (at the deadline)
-  int64_t refused_total = 0;           // over a limit or held too long
+  int held = 0;               // connections waiting for a backend
+  int64_t drained_total = 0;  // connections closed by drains so far
+  int64_t cut_total = 0;      // of those, cut with bytes possibly in flight (at the deadline)
+  int64_t refused_total = 0;  // over a limit or held too long
   int64_t accepted_total = 0;
   int pid = 0;
   double uptime_seconds = 0;
   std::string version;
   std::string listen;
-  bool stopping = false;               // asked to end: accepts nothing, drains
-  std::string settings = {};           // hash of what it was started with; differs from the wanted: restart to apply
+  bool stopping = false;      // asked to end: accepts nothing, drains
+  std::string settings = {};  // hash of what it was started with; differs from the wanted: restart to apply
   bool operator==(const FrontState&) const = default;
 
   // Connections open on a backend; 0 when it has none.

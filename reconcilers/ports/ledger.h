@@ -20,12 +20,12 @@
 namespace lockkeeper {
 
 struct LedgerInfo {
-  std::string id;             // UUID, made once
-  int64_t revision = 0;       // rises with every commit
+  std::string id;        // UUID, made once
+  int64_t revision = 0;  // rises with every commit
   int schema_version = 0;
   std::string host;
   std::string machine_id;
-  bool created = false;       // this opening made it: nothing was there
+  bool created = false;  // this opening made it: nothing was there
   bool operator==(const LedgerInfo&) const = default;
 };
 
@@ -49,7 +49,8 @@ class Ledger {
   virtual Status Remove(const ServerKey& key) = 0;
 
   // The newest outcome of an operation by namespace, name and kind; kNotFound when none was ever finished.
-  virtual Result<OutcomeRecord> FindOutcome(const std::string& kind, const std::string& ns, const std::string& name) = 0;
+  virtual Result<OutcomeRecord> FindOutcome(const std::string& kind, const std::string& ns,
+                                            const std::string& name) = 0;
   // Newest first.
   virtual Result<std::vector<OutcomeRecord>> Outcomes(const std::string& server, int limit) = 0;
 

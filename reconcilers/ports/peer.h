@@ -15,9 +15,9 @@
 namespace lockkeeper {
 
 struct ReadyzFact {
-  int status = 0;                // 200 is ready
-  bool shutting_down = false;    // the shutdown check failed
-  std::string failed_checks;     // "poststarthook/a, etcd"
+  int status = 0;              // 200 is ready
+  bool shutting_down = false;  // the shutdown check failed
+  std::string failed_checks;   // "poststarthook/a, etcd"
   bool operator==(const ReadyzFact&) const = default;
 };
 
@@ -28,14 +28,14 @@ struct LeaseFact {
   Time acquire_time{};
   Time renew_time{};
   int64_t duration_seconds = 0;
-  Time read_at{};                // wall clock when the GET was sent
+  Time read_at{};  // wall clock when the GET was sent
   bool operator==(const LeaseFact&) const = default;
 };
 
 struct ProbeFact {
   std::string name;
   bool ready = false;
-  std::string phase;             // what it says of itself
+  std::string phase;  // what it says of itself
   bool operator==(const ProbeFact&) const = default;
 };
 

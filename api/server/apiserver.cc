@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -179,6 +180,12 @@ void ApiServer::CallAs(const User& user, const HttpRequest& request, HttpRespons
 }
 
 int RunApiServer(ApiServerConfig config, const CancelToken& cancel, const std::function<void(ApiServer&)>& ready) {
+  // A watch is a descriptor, and the usual soft limit is 1024.
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &files) != 0) LogWarn("the limit of open files stays", {{"limit", files.rlim_cur}});
+  }
   ApiServer server(std::move(config));
   const Status started = server.Start();
   if (!started.ok()) {

@@ -61,7 +61,9 @@ void DefaultBuiltin(const KindInfo& kind, Json& object, bool creating) {
   if (kind.kind == "Namespace" && creating) {
     object["spec"] = Json::MakeObject({{"finalizers", Json::MakeArray({"kubernetes"})}});
     object["status"] = Json::MakeObject({{"phase", "Active"}});
-    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = object.At({"metadata", "name"});
+    // A copy first: making the labels may move the name.
+    const std::string name = object.At({"metadata", "name"}).AsString();
+    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
   }
   if (kind.kind == "Secret") {
     if (object.Get("type").AsString().empty()) object["type"] = "Opaque";

@@ -4,8 +4,8 @@
 // Purpose:   one thread that follows the store's changes; after a start it looks at everything once.
 // Ownership: borrows the objects; stopped before they go.
 // Threads:   Start, Stop and CatchUp are for one thread.
-// Failure:   an error is logged once and tried again; two collectors on one store (two processes) do no harm, since
-//            each removal names uid or revision.
+// Failure:   an error is logged; the next change of the object, or the next start, tries again. Two collectors on one
+//            store (two processes) do no harm, since each removal names uid or revision.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,10 @@
 #include "api/server/request_info.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "api/transport/http_client.h"
 
 namespace lockkeeper::apiserver {
 namespace {
@@ -85,6 +89,26 @@ RequestInfo ParseRequest(const HttpRequest& request, bool clusters) {
   }
   if (info.target == Target::kResource) info.verb = VerbOf(request, info);
   return info;
+}
+
+HttpRequest MakeRequest(std::string method, const std::string& target, std::string body, std::string content_type) {
+  HttpRequest request;
+  request.method = std::move(method);
+  request.target = target;
+  const size_t mark = target.find('?');
+  request.path = PercentDecode(target.substr(0, mark));
+  std::string query = mark == std::string::npos ? "" : target.substr(mark + 1);
+  while (!query.empty()) {
+    const std::string pair = query.substr(0, query.find('&'));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    request.query.emplace(PercentDecode(pair.substr(0, equals)),
+                          PercentDecode(pair.substr(std::min(equals + 1, pair.size()))));
+    query.erase(0, pair.size() + 1);
+  }
+  if (!body.empty()) request.headers.emplace("content-type", std::move(content_type));
+  request.body = std::move(body);
+  request.peer = "in process";
+  return request;
 }
 
 }  // namespace lockkeeper::apiserver

@@ -34,4 +34,8 @@ struct RequestInfo {
 // `clusters`: whether a /clusters/<path> prefix is understood.
 RequestInfo ParseRequest(const HttpRequest& request, bool clusters);
 
+// A request for ApiServer::Call: `target` is path and query, percent-encoded as in HTTP.
+HttpRequest MakeRequest(std::string method, const std::string& target, std::string body = "",
+                        std::string content_type = "application/json");
+
 }  // namespace lockkeeper::apiserver

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "api/transport/http_client.h"
-
 namespace lockkeeper::apiserver {
 
 std::string Answer::Header(std::string_view name) const {
@@ -67,21 +65,8 @@ Harness::~Harness() {
 
 Answer Harness::Do(const std::string& method, const std::string& target, const std::string& body,
                    std::vector<std::pair<std::string, std::string>> headers) {
-  HttpRequest request;
-  request.method = method;
-  request.target = target;
-  const size_t mark = target.find('?');
-  request.path = PercentDecode(target.substr(0, mark));
-  std::string query = mark == std::string::npos ? "" : target.substr(mark + 1);
-  while (!query.empty()) {
-    const size_t end = std::min(query.find('&'), query.size());
-    const std::string pair = query.substr(0, end);
-    const size_t equals = std::min(pair.find('='), pair.size());
-    request.query.emplace(PercentDecode(pair.substr(0, equals)),
-                          equals < pair.size() ? PercentDecode(pair.substr(equals + 1)) : "");
-    query.erase(0, end + 1);
-  }
-  request.body = body;
+  HttpRequest request = MakeRequest(method, target, body);
+  for (const auto& header : headers) request.headers.erase(header.first);
   if (!token.empty()) request.headers.emplace("authorization", "Bearer " + token);
   for (auto& [name, value] : headers) request.headers.emplace(name, value);
   Answer answer;

@@ -1,6 +1,9 @@
 // Creates, updates, patches and deletes: generation, finalizers, preconditions, field validation, dry run.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/unit/apiserver/harness.h"
 
 namespace lockkeeper::apiserver {
@@ -205,6 +208,31 @@ TEST(Update, ResourceVersionIsTheGuard) {
                     {{"content-type", "application/json-patch+json"}})
                 .code,
             422);
+}
+
+TEST(Update, OfTwentyClaimsWithTheGuardOneWinsAndTwentyBlindOnesAllPass) {
+  Harness server;
+  ASSERT_EQ(server.Do("POST", kUpgrades, UpgradeBody("u")).code, 201);
+  const std::string u = kUpgrades + "/u";
+  const Json version = server.Do("GET", u).json.At({"metadata", "resourceVersion"});
+  auto race = [&](bool guarded) {
+    std::atomic<int> won{0};
+    std::atomic<int> conflicts{0};
+    std::vector<std::thread> claimers;
+    for (int i = 0; i < 20; ++i) {
+      claimers.emplace_back([&, i] {
+        Json patch = J(R"({"metadata":{"labels":{"claim":")" + std::to_string(i) + R"("}}})");
+        if (guarded) patch["metadata"]["resourceVersion"] = version;
+        const int code = server.MergePatch(u, patch).code;
+        if (code == 200) ++won;
+        if (code == 409) ++conflicts;
+      });
+    }
+    for (std::thread& claimer : claimers) claimer.join();
+    return std::make_pair(won.load(), conflicts.load());
+  };
+  EXPECT_EQ(race(true), std::make_pair(1, 19));
+  EXPECT_EQ(race(false), std::make_pair(20, 0));
 }
 
 TEST(Update, UidNameAndNamespaceStay) {

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <set>
 
@@ -92,8 +93,8 @@ class HttpApi::Impl {
       if (!client.ok()) return client.status().Annotate(call.attempt);
       ClientRequest request = Request(call, used);
       request.timeout = timeout;
-      if (call.write && options_.fence != nullptr) {
-        const auto left = std::chrono::duration_cast<milliseconds>(options_.fence->Left());
+      if (const WriteFence* fence = fence_.load(); call.write && fence != nullptr) {
+        const auto left = std::chrono::duration_cast<milliseconds>(fence->Left());
         if (left.count() <= 0)
           return Status(Code::kCancelled, call.attempt + ": not sent, this process does not lead any more");
         request.timeout = std::min(request.timeout, left);
@@ -177,6 +178,7 @@ class HttpApi::Impl {
     return ToJson(end.response, call.attempt).status();
   }
 
+  void SetFence(const WriteFence* fence) { fence_.store(fence); }
   void CancelAll() { cancel_.Cancel(); }
   const RestConfig& config() const { return config_; }
   const HttpApiOptions& options() const { return options_; }
@@ -299,6 +301,7 @@ class HttpApi::Impl {
 
   const RestConfig config_;
   const HttpApiOptions options_;
+  std::atomic<const WriteFence*> fence_{nullptr};
   CancelToken cancel_;
   Mutex mutex_;
   std::shared_ptr<HttpClient> client_ LK_GUARDED_BY(mutex_);  // shared with the calls under way on it
@@ -437,6 +440,8 @@ Status HttpApi::Watch(const Resource& resource, const std::string& namespace_, c
 Result<ClientResponse> HttpApi::GetRaw(const std::string& target, milliseconds timeout) {
   return impl_->Do({"get", "get " + target, "GET", target, "", ""}, timeout);
 }
+
+void HttpApi::SetFence(const WriteFence* fence) { impl_->SetFence(fence); }
 
 void HttpApi::CancelAll() { impl_->CancelAll(); }
 

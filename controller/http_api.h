@@ -3,7 +3,7 @@
 // Purpose:   one API server reached through an HttpClient: credentials kept fresh (a 401 asks for new ones once, a
 //            changed certificate makes a new client), Retry-After obeyed on 429 and 5xx (at most 10 times and 60 s in
 //            all), GETs repeated once after a cut connection, warnings of the server logged once each. No rate limit.
-// Ownership: borrows metrics and fence; they outlive it.
+// Ownership: borrows metrics and fence; they outlive its calls.
 // Threads:   thread-safe.
 // Failure:   as Api. Errors of the transport keep their code.
 #pragma once
@@ -23,7 +23,6 @@ struct HttpApiOptions {
   std::string field_manager = "lockkeeper";
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of one try
   std::chrono::milliseconds retry_budget{std::chrono::seconds(60)};
-  const WriteFence* fence = nullptr;  // none: writes are always sent
   Metrics* metrics = nullptr;
 };
 
@@ -46,6 +45,9 @@ class HttpApi : public Api {
 
   // A GET of any path ("/readyz", "/version"): status and body as they come.
   Result<ClientResponse> GetRaw(const std::string& target, std::chrono::milliseconds timeout);
+  // From now on writes are sent only while the fence is open, and their time is clipped to it. Borrowed; may be made
+  // after the HttpApi, since an election is.
+  void SetFence(const WriteFence* fence);
   // Ends every call under way and refuses new ones (kCancelled), for good. A watch with a token of its own ends by
   // that one alone.
   void CancelAll();

@@ -188,7 +188,8 @@ TEST_F(HttpApiTest, BehindAClosedFenceNoWriteIsSentAndAnOpenOneClipsItsTime) {
     Mirror(request, response);
   });
   Fence fence;
-  HttpApi& api = Api({.fence = &fence});
+  HttpApi& api = Api();
+  api.SetFence(&fence);
   EXPECT_EQ(api.Create(kThings, Thing::Named("a")).code(), Code::kCancelled);
   EXPECT_EQ(writes, 0);
   EXPECT_TRUE(api.Get(kThings, {"ns", "a"}).ok());

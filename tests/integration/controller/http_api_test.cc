@@ -184,7 +184,9 @@ class Fence : public WriteFence {
 TEST_F(HttpApiTest, BehindAClosedFenceNoWriteIsSentAndAnOpenOneClipsItsTime) {
   std::atomic<int> writes{0};
   server_.OnOther([&](const HttpRequest& request, HttpResponse& response) {
-    if (request.method != "GET" && ++writes == 2) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    if (request.method != "GET" && ++writes == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));  // not synchronisation: slower than the fence
+    }
     Mirror(request, response);
   });
   Fence fence;

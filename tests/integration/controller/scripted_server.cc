@@ -127,8 +127,9 @@ void ScriptedServer::Handle(const HttpRequest& request, HttpResponse& response) 
     for (const std::string& line : answer.lines) {
       if (!writer.Write(line)) return false;
     }
-    while (answer.end == Answer::End::kHold && writer.Alive())
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    while (answer.end == Answer::End::kHold && writer.Alive()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // not synchronisation: the pause between two looks
+    }
     return answer.end == Answer::End::kInOrder;
   };
 }

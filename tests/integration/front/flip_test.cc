@@ -67,7 +67,7 @@ void KeptAliveClient(const std::string& address, const std::string& prefix, unsi
     ++tally->requests;
     if (!answer || answer->find(" " + id) == std::string::npos) ++tally->failed;
     // From back to back to longer than the quiet point's silence.
-    if (random() % 4 == 0) ::usleep(random() % 60'000);
+    if (random() % 4 == 0) ::usleep(random() % 60'000);  // not synchronisation: the load's rhythm
   }
 }
 

@@ -9,22 +9,17 @@
 
 #include <cstdlib>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "api/base/file.h"
+#include "tests/support/wait.h"
 
 extern char** environ;
 
 namespace lockkeeper::kcp {
 
 bool Eventually(const std::function<bool()>& done, std::chrono::milliseconds patience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() >= until) return done();
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  }
-  return true;
+  return WaitUntil(done, patience);
 }
 
 TempDir::TempDir() {

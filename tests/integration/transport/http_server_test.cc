@@ -13,6 +13,7 @@
 #include "api/transport/http_client.h"
 #include "tests/integration/transport/raw_peer.h"
 #include "tests/integration/transport/test_pki.h"
+#include "tests/support/wait.h"
 
 namespace lockkeeper {
 namespace {
@@ -33,12 +34,7 @@ HttpClientConfig ClientOf(const HttpServer& server) {
 
 template <typename Condition>
 bool Eventually(Condition condition) {
-  const auto until = std::chrono::steady_clock::now() + seconds(10);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
+  return WaitUntil(condition, seconds(10));
 }
 
 void AllowManyFiles() {
@@ -243,7 +239,7 @@ TEST(HttpServer, StopCutsStreamsAndIdleConnections) {
         response.stream = [&](ChunkWriter& writer) {
           writer.Write("x");
           streaming = true;
-          while (writer.Alive()) std::this_thread::sleep_for(milliseconds(1));
+          while (writer.Alive()) std::this_thread::sleep_for(milliseconds(1));  // not synchronisation: until cut
           return false;
         };
       });
@@ -331,7 +327,7 @@ TEST(HttpServer, AWatchHoldsNobodyUpAndFiveHundredConnectionsAreServed) {
     if (request.path == "/") return Echo(request, response);
     response.stream = [](ChunkWriter& writer) {
       if (!writer.Write("hello")) return false;
-      while (writer.Alive()) std::this_thread::sleep_for(milliseconds(20));
+      while (writer.Alive()) std::this_thread::sleep_for(milliseconds(20));  // not synchronisation: until cut
       return false;
     };
   });
@@ -476,10 +472,10 @@ TEST(HttpServer, AnIdleServerDoesNotWakeUp) {
     const long now = switches();
     const bool still = now == before;
     before = now;
-    if (!still) std::this_thread::sleep_for(milliseconds(20));
+    if (!still) std::this_thread::sleep_for(milliseconds(20));  // not synchronisation: between two looks
     return still;
   }));
-  std::this_thread::sleep_for(milliseconds(300));  // time is what is measured here
+  std::this_thread::sleep_for(milliseconds(300));  // not synchronisation: idle time is what is measured
   EXPECT_EQ(switches(), before);
 }
 

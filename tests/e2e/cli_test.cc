@@ -1,0 +1,100 @@
+// The verbs that a person types, against a whole lockkeeper.
+#include <csignal>
+
+#include "api/base/file.h"
+#include "tests/e2e/fixture.h"
+
+namespace lockkeeper {
+namespace {
+
+class CliE2e : public E2e {
+ protected:
+  std::string Said(const std::vector<std::string>& args) {
+    const Result<std::string> out = lab_.Verb(args);
+    EXPECT_TRUE(out.ok()) << out.status().ToString();
+    return out.value_or("");
+  }
+};
+
+TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
+  Install();
+  const std::string status = Said({"status"});
+  EXPECT_NE(status.find("default/kcp"), std::string::npos) << status;
+  EXPECT_NE(status.find("Ready"), std::string::npos) << status;
+  EXPECT_NE(Said({"status", "kcp"}).find("blue*"), std::string::npos);
+
+  const std::string upgrade = Said({"upgrade", "kcp", "--version", kNew, "--name", "by-hand", "--wait"});
+  EXPECT_NE(upgrade.find("Flip"), std::string::npos) << upgrade;
+  EXPECT_NE(upgrade.find("Upgrade by-hand: Succeeded"), std::string::npos) << upgrade;
+  EXPECT_NE(Said({"history", "kcp"}).find("by-hand"), std::string::npos);
+
+  const std::string plan =
+      Said({"upgrade", "kcp", "--version", kOld, "--allow-downgrade", "--plan", "--name", "look", "--wait"});
+  EXPECT_NE(plan.find("look: Succeeded"), std::string::npos) << plan;
+  EXPECT_EQ(Get<Server>(lab_.api(), {"default", "kcp"})->status.version, kNew) << "a preflight touches nothing";
+
+  EXPECT_NE(Said({"rollback", "kcp", "--wait"}).find("Succeeded"), std::string::npos);
+  EXPECT_EQ(Get<Server>(lab_.api(), {"default", "kcp"})->status.version, kOld);
+  EXPECT_NE(Said({"restart", "kcp", "--name", "again", "--wait"}).find("again: Succeeded"), std::string::npos);
+
+  EXPECT_FALSE(Said({"logs", "kcp"}).empty());
+  const Result<std::string> nothing = lab_.Verb({"approve", "again"});
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_NE(nothing.status().message().find("has finished"), std::string::npos) << nothing.status().message();
+
+  Said({"stop", "kcp"});
+  WaitUntil([&] { return FindProcess({"/bin/kcp", "start"}) == 0; }, std::chrono::seconds(30));
+  EXPECT_EQ(FindProcess({"/bin/kcp", "start"}), 0);
+  Said({"start", "kcp"});
+  EXPECT_TRUE(Await<Server>("kcp", [](const Server& s) {
+                for (const Condition& c : s.status.conditions) {
+                  if (c.type == "Available") return c.status == ConditionStatus::kTrue;
+                }
+                return false;
+              }).ok());
+}
+
+TEST_F(CliE2e, WithTheApiAwayStatusHistoryAndControlsGoToTheAgentsSocket) {
+  // API server, manager and agent as processes of their own.
+  for (const char* version : {kOld, kNew}) ASSERT_EQ(lab_.Build(version), Status::Ok());
+  ASSERT_TRUE(lab_.Up().ok());
+  ASSERT_EQ(Apply("10-fronts.yaml"), Status::Ok());
+  ASSERT_EQ(Apply("20-server-kcp.yaml"), Status::Ok());
+  ASSERT_TRUE(
+      Await<Server>("kcp", [](const Server& s) { return s.status.version == kOld && !s.status.operation; }).ok());
+  // A kubeconfig that leads nowhere is an API that is away.
+  SubprocessOptions status = lab_.VerbOptions({"status"});
+  const std::string nowhere = lab_.data() + "/nowhere.kubeconfig";
+  Result<std::string> kubeconfig = ReadFile(lab_.kubeconfig());
+  ASSERT_TRUE(kubeconfig.ok());
+  const size_t port = kubeconfig->rfind("https://127.0.0.1:");
+  ASSERT_NE(port, std::string::npos);
+  kubeconfig->replace(port, kubeconfig->find_first_of("\"\n ", port) - port,
+                      "https://127.0.0.1:" + std::to_string(Lab::FreePort()));
+  ASSERT_EQ(WriteFileAtomic(nowhere, *kubeconfig, 0600), Status::Ok());
+  status.env["KUBECONFIG"] = nowhere;
+  const Result<std::string> said = RunProcess(status);
+  ASSERT_TRUE(said.ok()) << said.status().ToString();
+  EXPECT_NE(said->find("The API does not answer"), std::string::npos) << *said;
+  EXPECT_NE(said->find("blue*"), std::string::npos) << *said;
+}
+
+TEST_F(CliE2e, CtrlCSaysWhatRunsOnAndHowToStopIt) {
+  Install();
+  ASSERT_EQ(lab_.Down(SIGINT).value_or(-1), 0);
+  const std::string log = lab_.UpLog();
+  EXPECT_NE(log.find("These run on"), std::string::npos) << log;
+  EXPECT_NE(log.find("lk-default-kcp-blue-1"), std::string::npos) << log;
+  EXPECT_NE(log.find("lockkeeper stop"), std::string::npos) << log;
+}
+
+TEST_F(CliE2e, ASecondUpOnTheSameFolderIsRefusedByName) {
+  Install();
+  const SubprocessOptions second = lab_.VerbOptions({"up", "--listen", "127.0.0.1:0"});
+  const Result<std::string> out = RunProcess(second, std::chrono::seconds(20));
+  ASSERT_FALSE(out.ok());
+  EXPECT_NE(out.status().message().find(std::to_string(lab_.up_pid())), std::string::npos) << out.status().message();
+}
+
+}  // namespace
+}  // namespace lockkeeper

@@ -1,0 +1,138 @@
+#include "tests/e2e/fixture.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "api/base/file.h"
+#include "api/server/kcp/journal.h"
+#include "controller/yaml.h"
+#include "reconcilers/cli/agent_client.h"
+#include "reconcilers/cli/session.h"
+
+namespace lockkeeper {
+namespace {
+
+// A tenth of kcp's own times: a lease of 6 s, a retry of 0.2 s, a start of 0.1 s.
+constexpr char kScale[] = "0.1";
+
+LabOptions OptionsOf() {
+  LabOptions options;
+  options.lockkeeper = LK_LOCKKEEPER;
+  return options;
+}
+
+}  // namespace
+
+E2e::E2e() : lab_(OptionsOf()) {
+  replace_ = {{"127.0.0.1:7443", "127.0.0.1:" + std::to_string(Lab::FreePort())},
+              {"127.0.0.1:7444", "127.0.0.1:" + std::to_string(Lab::FreePort())}};
+}
+
+void E2e::TearDown() {
+  if (HasFailure()) {
+    const std::string log = lab_.UpLog();
+    constexpr size_t kShown = 6000;
+    std::fprintf(stderr, "--- the end of lockkeeper's log:\n%s\n",
+                 (log.size() <= kShown ? log : log.substr(log.size() - kShown)).c_str());
+  }
+  lab_.KillAll();
+}
+
+Status E2e::ApplyObject(const Json& object) {
+  const std::string kind = object.Get("kind").AsString();
+  const Resource resource{"lockkeeper.dev", "v1alpha1",
+                          kind == "StoreBackup"
+                              ? "storebackups"
+                              : std::string(1, static_cast<char>(std::tolower(kind[0]))) + kind.substr(1) + "s",
+                          kind, true};
+  Json with_namespace = object;
+  with_namespace["metadata"].Set("namespace", "default");
+  return lab_.api().Create(resource, with_namespace).status();
+}
+
+Status E2e::Apply(const std::string& sample, const std::function<void(Json&)>& edit) {
+  LK_ASSIGN_OR_RETURN(const std::string text,
+                      Sample(std::string(LK_SOURCE_DIR) + "/manifests/samples/" + sample, replace_));
+  LK_ASSIGN_OR_RETURN(std::vector<Json> objects, ParseYamlStream(text, sample));
+  for (Json& object : objects) {
+    if (object.Get("kind").AsString() == "Server") {
+      Json& env = object["spec"]["template"]["env"];
+      env.Push(Json::MakeObject({{"name", "LOCKKEEPER_TIME_SCALE"}, {"value", kScale}}));
+    }
+    if (edit) edit(object);
+    LK_RETURN_IF_ERROR(ApplyObject(object));
+  }
+  return Status::Ok();
+}
+
+void E2e::Install(bool single, const std::function<void(Json&)>& edit) {
+  for (const char* version : {kOld, kNew}) ASSERT_EQ(lab_.Build(version), Status::Ok());
+  const Result<double> up = lab_.Up();
+  ASSERT_TRUE(up.ok()) << up.status().ToString();
+  ASSERT_EQ(Apply("10-fronts.yaml"), Status::Ok());
+  ASSERT_EQ(Apply("20-server-kcp.yaml", edit), Status::Ok());
+  if (single) {
+    ASSERT_EQ(Apply("21-server-single.yaml", edit), Status::Ok());
+  }
+  for (const char* name : {"kcp", "single"}) {
+    if (!single && std::string_view(name) == "single") continue;
+    const Result<Server> ready = Await<Server>(name, [](const Server& s) {
+      for (const Condition& c : s.status.conditions) {
+        if (c.type == "Ready" && c.status == ConditionStatus::kTrue) return s.status.version == kOld && !s.status.operation;
+      }
+      return false;
+    });
+    ASSERT_TRUE(ready.ok()) << ready.status().ToString();
+  }
+}
+
+Status E2e::MakeUpgrade(const std::string& name, const std::string& version,
+                        const std::function<void(Upgrade&)>& edit) {
+  Upgrade upgrade;
+  upgrade.metadata.namespace_ = "default";
+  upgrade.metadata.name = name;
+  upgrade.spec.server_ref.name = "kcp";
+  upgrade.spec.version = version;
+  if (edit) edit(upgrade);
+  return Create<Upgrade>(lab_.api(), upgrade).status();
+}
+
+Result<Upgrade> E2e::AwaitFinished(const std::string& upgrade, double seconds) {
+  return Await<Upgrade>(
+      upgrade, [](const Upgrade& u) { return u.status.outcome.has_value(); }, seconds);
+}
+
+Result<Roll> E2e::RollOf(const Upgrade& upgrade) {
+  if (!upgrade.status.roll_ref) return Status(Code::kNotFound, "the Upgrade made no Roll: " + upgrade.status.error);
+  return Get<Roll>(lab_.api(), {"default", upgrade.status.roll_ref->name});
+}
+
+Result<std::string> E2e::StepNow() {
+  cli::AgentClient agent(cli::AgentSocketIn(lab_.data()));
+  LK_ASSIGN_OR_RETURN(const Json status, agent.Get("/v1/status"));
+  for (const Json& server : status.Get("servers").AsArray()) {
+    if (server.Has("operation")) return server.At({"operation", "step"}).AsString();
+  }
+  return std::string();
+}
+
+pid_t E2e::FindProcess(const std::vector<std::string>& words) const {
+  for (const std::string& line : lab_.LeftOver()) {
+    bool all = true;
+    for (const std::string& word : words) all = all && line.find(word) != std::string::npos;
+    if (all) return static_cast<pid_t>(std::stol(line));
+  }
+  return 0;
+}
+
+std::vector<std::string> E2e::Overlaps(const std::string& server) const {
+  const Result<std::vector<Json>> lines =
+      kcp::ReadJournals({lab_.data() + "/servers/default/" + server + "/reconciles.jsonl"});
+  if (!lines.ok()) return {lines.status().ToString()};
+  const std::vector<kcp::SpanRecord> spans = kcp::SpansOf(*lines);
+  if (spans.empty()) return {"the oracle saw no reconciler at all"};
+  return kcp::FindOverlaps(spans);
+}
+
+}  // namespace lockkeeper

@@ -1,0 +1,72 @@
+// E2e: a lockkeeper with the samples' Servers, times of the rolled servers scaled to a tenth.
+//
+// Purpose:   what the end-to-end tests share. Every wait is for a condition and has a deadline.
+// Ownership: owns its Lab; nothing runs on after it.
+// Threads:   one thread.
+// Failure:   gtest assertions in the test that calls; Status where a test looks at the error.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/types/front.h"
+#include "api/types/roll.h"
+#include "api/types/server.h"
+#include "api/types/upgrade.h"
+#include "controller/typed.h"
+#include "tests/support/lab.h"
+#include "tests/support/wait.h"
+
+namespace lockkeeper {
+
+class E2e : public ::testing::Test {
+ protected:
+  static constexpr char kOld[] = "v0.32.3";
+  static constexpr char kNew[] = "v0.33.0";
+
+  E2e();
+  void TearDown() override;
+
+  // Applies a sample (a path below manifests/samples), addresses moved, times scaled, and `edit` done to each object.
+  Status Apply(const std::string& sample, const std::function<void(Json&)>& edit = {});
+  Status ApplyObject(const Json& object);
+  // `up` with the sample Server kcp (and single) installed and Ready.
+  void Install(bool single = false, const std::function<void(Json&)>& edit = {});
+  Status MakeUpgrade(const std::string& name, const std::string& version,
+                     const std::function<void(Upgrade&)>& edit = {});
+
+  // Until the predicate holds of the object as the API has it; kTimeout with what it last was.
+  template <typename T>
+  Result<T> Await(const std::string& name, const std::function<bool(const T&)>& done, double seconds = 60);
+  Result<Upgrade> AwaitFinished(const std::string& upgrade, double seconds = 90);
+  Result<Roll> RollOf(const Upgrade& upgrade);
+  // The step of the operation in flight by the agent's socket, "" for none; an error while nobody answers.
+  Result<std::string> StepNow();
+  // Pid of the one process whose command line has all of `words`; 0 for none.
+  pid_t FindProcess(const std::vector<std::string>& words) const;
+  // What the rolled servers' own journals say of two leaders or two reconcilers at once: nothing, or sentences.
+  std::vector<std::string> Overlaps(const std::string& server) const;
+
+  Lab lab_;
+  std::vector<std::pair<std::string, std::string>> replace_;
+};
+
+template <typename T>
+Result<T> E2e::Await(const std::string& name, const std::function<bool(const T&)>& done, double seconds) {
+  Result<T> object(Code::kNotFound, "never looked at");
+  const bool met = WaitUntil(
+      [&] {
+        object = Get<T>(lab_.api(), {"default", name});
+        return object.ok() && done(*object);
+      },
+      std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
+  if (met) return object;
+  return Status(Code::kTimeout, std::string(T::kKind) + " " + name + " is still: " +
+                                    (object.ok() ? ToJson(object->status).Dump() : object.status().ToString()));
+}
+
+}  // namespace lockkeeper

@@ -84,6 +84,8 @@ Result<Duration> Reconciler::Reconcile(const ObjectKey& object_key) {
     Last last = LastOf(key);
     last.now = deps_.clock.Read();
     last.snapshot = observer_.Observe(key, last.now);
+    // Looking takes time where a peer hangs: what was seen is as of its end, not of its beginning.
+    last.now = deps_.clock.Read();
     if (last.snapshot.record.absent() && !last.snapshot.object.known()) return kIdle;
     const LedgerVerdict trouble = deps_.trouble();
     if (trouble.reason.empty()) {

@@ -1,6 +1,7 @@
 #include "reconcilers/server/report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "reconcilers/server/steps.h"
 
@@ -18,7 +19,8 @@ void CloseReport(OperationRecord& op, Time now) {
         r.lease_handover_seconds, r.probe_seconds}) {
     named += part.value_or(0);
   }
-  r.overhead_seconds = std::max(0.0, *r.total_seconds - named);
+  // Of a roll that was undone nobody could say what was work and what was the wait for its failure.
+  if (!op.undoing) r.overhead_seconds = std::round(std::max(0.0, *r.total_seconds - named) * 1e6) / 1e6;
 }
 
 }  // namespace lockkeeper::roll

@@ -177,6 +177,19 @@ class Decider {
     if (h == nullptr) return false;
     plan_.admitted = true;
     if (s_.roll.known() && s_.roll->status.outcome) return MirrorOutcome(*s_.roll);
+    // What ended after this object was made was no earlier object's: the agent turned it away without a roll.
+    if (h->finished_at && u_.metadata.creation_timestamp && *h->finished_at >= *u_.metadata.creation_timestamp &&
+        *h->outcome == Outcome::kFailed) {
+      if (server().metadata.Deleting()) {
+        return End(*h->outcome, "ServerDeleted", "its Server is being deleted; nothing was changed");
+      }
+      if (u_.spec.when_busy == WhenBusy::kFail) {
+        return End(*h->outcome, "Busy",
+                   "Server " + server().metadata.name +
+                       " was busy with another operation, and spec.whenBusy is Fail; nothing was changed; make another "
+                       "one, under a new name, once that has ended");
+      }
+    }
     return End(*h->outcome, "AlreadyApplied",
                "the host's ledger answers for this name and spec: " + std::string(EnumName(*h->outcome)) +
                    "; use a new name to do it once more");
@@ -234,7 +247,8 @@ class Decider {
 
   static OperationPhase RollPhase(const Roll& roll) {
     const OperationPhase p = roll.status.phase.value_or(OperationPhase::kInstalling);
-    return p == OperationPhase::kPending ? OperationPhase::kInstalling : p;
+    // What comes before Installing was this Upgrade's own; a Roll only looks at it again.
+    return p < OperationPhase::kInstalling ? OperationPhase::kInstalling : p;
   }
 
   bool MirrorOutcome(const Roll& roll) {

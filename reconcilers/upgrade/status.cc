@@ -129,16 +129,10 @@ UpgradeStatus Summarize(const Snapshot& s, const Plan& plan, const Now& now) {
 
 std::vector<StoryEvent> EventsBetween(const UpgradeStatus& before, const UpgradeStatus& after) {
   std::vector<StoryEvent> events;
-  const auto is_true = [](const UpgradeStatus& status, std::string_view type) {
-    const Condition* c = FindCondition(status.conditions, type);
-    return c != nullptr && c->status == ConditionStatus::kTrue;
-  };
-  if (!is_true(before, "Admitted") && is_true(after, "Admitted") && !after.outcome) {
-    events.push_back({false, "Admitted", "holds the place of operations"});
-  }
-  if (after.phase && before.phase != after.phase && !IsTerminal(*after.phase) &&
+  // Once there is a Roll the agent tells the story, step by step.
+  if (after.phase && before.phase != after.phase && !after.roll_ref && !IsTerminal(*after.phase) &&
       *after.phase != OperationPhase::kPending) {
-    events.push_back({*after.phase == OperationPhase::kRollingBack, std::string(EnumName(*after.phase)),
+    events.push_back({false, std::string(EnumName(*after.phase)),
                       after.phases.empty() ? std::string() : after.phases.back().message});
   }
   const Condition* stalled = FindCondition(after.conditions, "Stalled");

@@ -75,16 +75,16 @@ void NoteExit(const Fact<UnitStatus>& unit, const Now& now, SlotActual* a) {
 void NoteServer(const Snapshot& s, const Now& now, SlotActual* a) {
   const Fact<UnitStatus>& unit = s.unit;
   if (unit.unknown()) return;
-  if (unit.absent() || unit->id.invocation != a->invocation || unit->state == State::kPrepared) {
+  if (unit.absent() || unit->id.invocation != a->invocation) {
     // What once ran and left no trace is gone: the run folder did not survive a reboot.
     if (unit.absent() && a->id.pid != 0) NoteExit(unit, now, a);
     return;
   }
-  if (!unit->failure.ok()) {
+  if (!unit->failure.ok() && s.entry.intent.running) {
     a->error = unit->failure.message();
     a->error_code = std::string(CodeName(unit->failure.code()));
-    return;
   }
+  if (unit->state == State::kPrepared || !unit->failure.ok()) return;  // nothing was executed
   if (a->id.pid == 0 && unit->id.pid != 0) ++a->boots;
   a->id = unit->id;
   if (unit->started_at != Time{}) a->started_at = unit->started_at;
@@ -270,6 +270,8 @@ class Decider {
   Plan KeepStopped() {
     if (s_.unit.unknown()) return Unknown(intent_.unit.name, s_.unit.why());
     if (Running(s_.unit)) return Stop(*s_.unit, s_.entry.actual);
+    // Nothing was executed: there is no end to wait for and none to remember.
+    if (s_.unit.known() && s_.unit->state == State::kPrepared) return Reset(intent_.unit.name);
     for (const CompanionIntent& c : intent_.companions) {
       const auto it = s_.companions.find(c.name);
       if (it == s_.companions.end() || it->second.unknown()) return Unknown(c.unit.name, "not looked at");

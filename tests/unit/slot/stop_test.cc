@@ -129,9 +129,10 @@ TEST_F(SlotStop, NothingIsForgottenUnlessItIsAskedFor) {
 TEST_F(SlotStop, ASlotThatNeverRanIsSimplyForgotten) {
   Scene fresh;
   fresh.intent().running = false;
-  fresh.intent().forget = true;
   fresh.s.unit = fresh.Unit(State::kPrepared, 1, 0);
   EXPECT_EQ(fresh.Settle().step, StepKind::kReset);
+  fresh.s.unit = Absent{};
+  EXPECT_EQ(fresh.Settle().reason, "Stopped");
 }
 
 TEST_F(SlotStop, AStopThatIsTakenBackBeforeTheSignalLeavesTheServerAlone) {

@@ -123,6 +123,7 @@ class Planner {
                  std::to_string(doc_->generation) + ", which the host loaded; edit it to go on";
       } else {
         FrontDocument d = *doc_;
+        if (o->metadata.uid != d.uid) d.restart_seen = Annotation(*o);  // made anew: first seen now
         Load(*o, &d);
         if (d != *doc_) return WithStep(Loading(), Commit{d}, "load the front's spec");
       }

@@ -162,8 +162,8 @@ Status FrontService::Restart() {
             "restart the front: it bound its address itself, so nobody would start it again; end "
             "and start it by hand"};
   }
-  LogInfo("restart: nothing is accepted any more, connections drain", {{"seconds", ToSeconds(kStopDeadline)}});
-  plane_.BeginStop(kStopDeadline);
+  LogInfo("restart: nothing is accepted any more, connections drain", {{"seconds", ToSeconds(kRestartDeadline)}});
+  plane_.BeginStop(kRestartDeadline);
   return Status::Ok();
 }
 

@@ -20,6 +20,8 @@ namespace lockkeeper::front {
 
 // How long connections may drain when a front ends.
 inline constexpr Duration kStopDeadline = Seconds(60);
+// For a restart: new connections wait in the kernel meanwhile, and client-go gives a handshake 10 s.
+inline constexpr Duration kRestartDeadline = Seconds(5);
 
 class FrontService {
  public:

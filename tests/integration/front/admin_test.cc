@@ -30,8 +30,8 @@ class Admin : public testing::Test {
   }
   std::string Socket() const { return FrontAdminPath(front_.dir(), "default", "test"); }
 
-  Backend127 blue_;
-  Backend127 green_;
+  ManualBackend blue_;
+  ManualBackend green_;
   TestFront front_;
   FrontAdminClient client_;
 };

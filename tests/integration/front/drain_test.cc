@@ -17,7 +17,7 @@ struct Pair {
 };
 
 // A connection on which `turns` requests were answered.
-Pair Settled(TestFront& front, const Backend127& backend, int turns = 3) {
+Pair Settled(TestFront& front, const ManualBackend& backend, int turns = 3) {
   Pair p{front.Connect(), Peer()};
   for (int i = 0; i < turns; ++i) {
     EXPECT_TRUE(p.client.Send("?"));
@@ -35,8 +35,8 @@ class Drain : public testing::Test {
   bool Flip() { return front_.Point("green", green_.address(), 2); }
   int Begin(double seconds) { return front_.service().Drain("blue", 1, Seconds(seconds)).value_or(-1); }
 
-  Backend127 blue_;
-  Backend127 green_;
+  ManualBackend blue_;
+  ManualBackend green_;
   TestFront front_;
 };
 

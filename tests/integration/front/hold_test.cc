@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Reads one byte from the next connection of a backend and answers it.
-::testing::AssertionResult ServesNext(const Backend127& backend, const Peer& client) {
+::testing::AssertionResult ServesNext(const ManualBackend& backend, const Peer& client) {
   static std::vector<Peer> open;  // kept till the end: closing would end the client's connection
   Peer server = backend.Accept();
   if (!server.ok()) return ::testing::AssertionFailure() << "nothing to accept";
@@ -37,7 +37,7 @@ class BlackHole {
   std::string address() const { return backend_.address(); }
 
  private:
-  Backend127 backend_;
+  ManualBackend backend_;
   std::vector<UniqueFd> fill_;
 };
 
@@ -50,7 +50,7 @@ FrontLimits Quick() {
 }
 
 TEST(Hold, AFrontThatWasNeverSetHoldsAndServesOnceItIs) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   Peer client = front.Connect();
   ASSERT_TRUE(client.Send("x"));
@@ -62,7 +62,7 @@ TEST(Hold, AFrontThatWasNeverSetHoldsAndServesOnceItIs) {
 }
 
 TEST(Hold, HeldConnectionsAreReleasedInTheOrderOfTheirAccept) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Hold());
   constexpr int kClients = 100;
@@ -94,7 +94,7 @@ TEST(Hold, AClientThatGoesAwayWhileHeldIsNoticedAndDropped) {
   said_something.Close();
   ASSERT_TRUE(Eventually([&] { return front.Get().held == 1; }));
   EXPECT_EQ(front.Get().refused_total, 0);
-  Backend127 backend;
+  ManualBackend backend;
   ASSERT_TRUE(stays.Send("x"));
   ASSERT_TRUE(front.Point("blue", backend.address()));
   EXPECT_TRUE(ServesNext(backend, stays));
@@ -112,7 +112,7 @@ TEST(Hold, AConnectionHeldForTooLongIsResetAndCounted) {
 }
 
 TEST(Hold, BeyondTheBoundConnectionsWaitInTheKernelAndNoneIsRefused) {
-  Backend127 backend;
+  ManualBackend backend;
   FrontLimits limits;
   limits.hold_connections = 4;
   TestFront front(limits);
@@ -141,7 +141,7 @@ TEST(Hold, ARefusedDialIsHeldAndServedOnceTheServerListens) {
   ASSERT_TRUE(Eventually([&] { return front.Get().held == 1; }));
   EXPECT_GE(front.Metric("lockkeeper_front_dial_failures_total{errno=\"ECONNREFUSED\"}"), 3);
   // Nobody says a word to the front: it looks by itself.
-  Backend127 backend(port);
+  ManualBackend backend(port);
   ASSERT_EQ(backend.port(), port);
   EXPECT_TRUE(ServesNext(backend, client));
 }
@@ -155,14 +155,14 @@ TEST(Hold, WhenADeadBackendIsReplacedTheHeldOnesGoToTheNewOne) {
     ASSERT_TRUE(clients.back().Send(std::string(1, static_cast<char>('a' + i))));
   }
   ASSERT_TRUE(Eventually([&] { return front.Get().held + front.Get().OpenOn("blue", 1) >= 5; }));
-  Backend127 green;
+  ManualBackend green;
   ASSERT_TRUE(front.Point("green", green.address(), 2));
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(ServesNext(green, clients[i]));
 }
 
 TEST(Hold, ABlackHoleIsGivenUpWithinTheBudgetAndTheConnectionIsHeld) {
   BlackHole hole;
-  Backend127 green;
+  ManualBackend green;
   TestFront front(Quick());
   ASSERT_TRUE(front.Point("blue", hole.address()));
   Peer client = front.Connect();
@@ -175,7 +175,7 @@ TEST(Hold, ABlackHoleIsGivenUpWithinTheBudgetAndTheConnectionIsHeld) {
 
 TEST(Hold, ASetDuringTheDialRedirectsIt) {
   BlackHole hole;
-  Backend127 green;
+  ManualBackend green;
   FrontLimits limits;
   limits.connect_timeout = Seconds(15);  // the dial would last the whole test
   limits.connect_budget = Seconds(15);
@@ -193,7 +193,7 @@ TEST(Hold, ASetDuringTheDialRedirectsIt) {
 
 TEST(Hold, ASetToHoldDuringTheDialHoldsTheConnection) {
   BlackHole hole;
-  Backend127 green;
+  ManualBackend green;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", hole.address()));
   Peer client = front.Connect();
@@ -206,7 +206,7 @@ TEST(Hold, ASetToHoldDuringTheDialHoldsTheConnection) {
 }
 
 TEST(Hold, APlannedOutageRefusesNobody) {
-  Backend127 blue;
+  ManualBackend blue;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", blue.address()));
   Peer before = front.Connect();
@@ -222,7 +222,7 @@ TEST(Hold, APlannedOutageRefusesNobody) {
     ASSERT_TRUE(during.back().Send("b"));
   }
   ASSERT_TRUE(Eventually([&] { return front.Get().held == 20; }));
-  Backend127 again(port);
+  ManualBackend again(port);
   ASSERT_TRUE(front.Point("blue", again.address(), 2));
   for (const Peer& client : during) EXPECT_TRUE(ServesNext(again, client));
   EXPECT_EQ(front.Get().refused_total, 0);

@@ -27,7 +27,7 @@ class LineServer {
   bool Serve(int fd, std::string* line);
 
   const std::string name_;
-  Backend127 listener_;
+  ManualBackend listener_;
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> connections_{0};
   std::vector<std::string> seen_;

@@ -186,7 +186,7 @@ TEST(FrontProcess, KilledAtAnyPointOfASetItServesTheOldOrTheNewAndNeverNeither) 
 
 TEST(FrontProcess, WithAPassedListenerARestartRefusesNoConnection) {
   LineServer blue("blue");
-  Backend127 listener;  // as a shim binds it, once
+  ManualBackend listener;  // as a shim binds it, once
   const std::string address = listener.address();
   FrontProcess front;
   const FrontProcess::Options options{.listen = address, .listener = listener.fd()};
@@ -267,7 +267,7 @@ TEST(FrontProcess, ADamagedStateFileMeansHoldUntilTheAgentSpeaks) {
 }
 
 TEST(FrontProcess, AnAddressInUseEndsWith98AndNamesIt) {
-  Backend127 taken;
+  ManualBackend taken;
   FrontProcess front;
   front.Start({.listen = taken.address()});
   const int status = front.WaitEnd();
@@ -285,7 +285,7 @@ TEST(FrontProcess, AFlagThatMakesNoSenseEndsWith2) {
 }
 
 TEST(FrontProcess, SigtermAnswersWhatIsOnItsWayAndThenEnds) {
-  Backend127 blue;
+  ManualBackend blue;
   FrontProcess front;
   front.Start({});
   ASSERT_TRUE(front.Up());
@@ -307,7 +307,7 @@ TEST(FrontProcess, SigtermAnswersWhatIsOnItsWayAndThenEnds) {
 }
 
 TEST(FrontProcess, ASecondSigtermCutsAtOnce) {
-  Backend127 blue;
+  ManualBackend blue;
   FrontProcess front;
   front.Start({});
   ASSERT_TRUE(front.Up());
@@ -361,7 +361,7 @@ long Memory(pid_t pid, const std::string& what) {
 }
 
 TEST(FrontProcess, ThousandsOfIdleConnectionsCostLittleMemory) {
-  Backend127 backend(0, 4096);
+  ManualBackend backend(0, 4096);
   FrontProcess front;
   front.Start({.flags = {"--max-connections", "20000"}});
   ASSERT_TRUE(front.Up());

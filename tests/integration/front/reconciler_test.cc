@@ -20,10 +20,10 @@ namespace lockkeeper::fronts {
 namespace {
 
 using front::Ask;
-using front::Backend127;
 using front::DeadPort;
 using front::Eventually;
 using front::LineServer;
+using front::ManualBackend;
 using front::Peer;
 
 const ObjectKey kKey{"default", "kcp"};
@@ -264,7 +264,7 @@ TEST_F(ReconcilerTest, TheExplicitRestartAppliesAnEditedSpecAndRefusesNobody) {
 
 TEST_F(ReconcilerTest, AListenAddressInUseIsSaidAndMendsItself) {
   LineServer blue("blue");
-  auto taken = std::make_unique<Backend127>(std::atoi(listen_.c_str() + listen_.rfind(':') + 1));
+  auto taken = std::make_unique<ManualBackend>(std::atoi(listen_.c_str() + listen_.rfind(':') + 1));
   ApplyFront();
   Activate("blue", 1, blue.address());
   ASSERT_TRUE(Settle("ListenFailed"));

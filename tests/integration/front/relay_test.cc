@@ -21,7 +21,7 @@ std::string Pattern(size_t size, unsigned seed) {
 }
 
 TEST(Relay, AClientThatHalfClosesStillGetsItsAnswer) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -39,7 +39,7 @@ TEST(Relay, AClientThatHalfClosesStillGetsItsAnswer) {
 }
 
 TEST(Relay, AServerThatHalfClosesStillReadsTheClient) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -58,7 +58,7 @@ TEST(Relay, AServerThatHalfClosesStillReadsTheClient) {
 }
 
 TEST(Relay, AResetOfTheClientReachesTheServerAsAReset) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -70,7 +70,7 @@ TEST(Relay, AResetOfTheClientReachesTheServerAsAReset) {
 }
 
 TEST(Relay, AResetOfTheServerReachesTheClientBehindTheBytesBeforeIt) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -87,7 +87,7 @@ TEST(Relay, AResetOfTheServerReachesTheClientBehindTheBytesBeforeIt) {
 }
 
 TEST(Relay, AServerThatAnswersWithoutReadingAllStillHasItsAnswerDelivered) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -103,7 +103,7 @@ TEST(Relay, AServerThatAnswersWithoutReadingAllStillHasItsAnswerDelivered) {
 }
 
 TEST(Relay, ASlowReaderStopsItsServerAndNobodyElse) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer slow = Peer::ConnectSlow(front.address(), 4096);
@@ -139,7 +139,7 @@ TEST(Relay, ASlowReaderStopsItsServerAndNobodyElse) {
 }
 
 TEST(Relay, BytesInBothDirectionsAtOnceStayWholeAndInOrder) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -167,7 +167,7 @@ TEST(Relay, BytesInBothDirectionsAtOnceStayWholeAndInOrder) {
 }
 
 TEST(Relay, OneByteWritesArriveOneByOneInOrder) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -184,7 +184,7 @@ TEST(Relay, OneByteWritesArriveOneByOneInOrder) {
 }
 
 TEST(Relay, AnIdleConnectionEndsAfterTheIdleTimeout) {
-  Backend127 backend;
+  ManualBackend backend;
   FrontLimits limits;
   limits.idle_timeout = Milliseconds(150);
   TestFront front(limits);
@@ -198,7 +198,7 @@ TEST(Relay, AnIdleConnectionEndsAfterTheIdleTimeout) {
 }
 
 TEST(Relay, AHalfClosedConnectionHasAShorterPatience) {
-  Backend127 backend;
+  ManualBackend backend;
   FrontLimits limits;
   limits.fin_timeout = Milliseconds(150);
   TestFront front(limits);
@@ -212,7 +212,7 @@ TEST(Relay, AHalfClosedConnectionHasAShorterPatience) {
 }
 
 TEST(Relay, AHalfClosedClientThatResetsEndsItsServerAtOnce) {
-  Backend127 backend;
+  ManualBackend backend;
   TestFront front;
   ASSERT_TRUE(front.Point("blue", backend.address()));
   Peer client = front.Connect();
@@ -225,7 +225,7 @@ TEST(Relay, AHalfClosedClientThatResetsEndsItsServerAtOnce) {
 }
 
 TEST(Relay, AtTheLimitConnectionsWaitInTheKernelAndAreServedLater) {
-  Backend127 backend;
+  ManualBackend backend;
   FrontLimits limits;
   limits.max_connections = 2;
   TestFront front(limits);

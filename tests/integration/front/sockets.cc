@@ -122,7 +122,7 @@ void Peer::Reset() {
   fd_.Reset();
 }
 
-Backend127::Backend127(int port, int backlog) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+ManualBackend::ManualBackend(int port, int backlog) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const int on = 1;
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const sockaddr_in in = Loopback(port);
@@ -133,14 +133,14 @@ Backend127::Backend127(int port, int backlog) : fd_(::socket(AF_INET, SOCK_STREA
   port_ = PortOf(fd_.get());
 }
 
-Peer Backend127::Accept(std::chrono::milliseconds patience) const {
+Peer ManualBackend::Accept(std::chrono::milliseconds patience) const {
   if (!Ready(fd_.get(), POLLIN, Clock::now() + patience)) return Peer();
   return Peer(UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
 }
 
 int DeadPort() {
   // Bound and not listening would refuse too, but nobody could take the port later, as some tests do.
-  return Backend127().port();
+  return ManualBackend().port();
 }
 
 std::string Ask(const std::string& address, const std::string& id) {

@@ -45,10 +45,10 @@ class Peer {
 };
 
 // A backend whose connections the test accepts by hand.
-class Backend127 {
+class ManualBackend {
  public:
   // `backlog` 0 and no accept makes a black hole once its queue is full.
-  explicit Backend127(int port = 0, int backlog = 512);
+  explicit ManualBackend(int port = 0, int backlog = 512);
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   int port() const { return port_; }
   int fd() const { return fd_.get(); }

@@ -387,6 +387,12 @@ TEST(FrontPlan, TheFirstSightOfARestartAnnotationIsNoOrder) {
   const Plan p = Decide(s, At(0));
   ASSERT_NE(StepOf<Commit>(p), nullptr);
   EXPECT_EQ(StepOf<Commit>(p)->next.restart_seen, "last year");
+  s = Converged();  // made anew under the old name
+  s.object->metadata.uid = "uid-2";
+  s.object->metadata.annotations[kRestartAnnotation] = "last year";
+  const Plan again = Decide(s, At(0));
+  ASSERT_NE(StepOf<Commit>(again), nullptr);
+  EXPECT_EQ(StepOf<Commit>(again)->next.restart_seen, "last year");
 }
 
 TEST(FrontPlan, AnotherListenAddressTakesANewShimAndOnlyWhenAsked) {

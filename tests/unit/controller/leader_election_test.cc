@@ -86,6 +86,18 @@ TEST_F(LeaderElectionTest, ARenewalIsOnePutFromWhatWasWrittenLast) {
   EXPECT_EQ(Spec().Get("leaseTransitions").AsInt(), 0);
 }
 
+TEST_F(LeaderElectionTest, TheFenceCountsFromTheStartOfARenewalHoweverLongItTook) {
+  auto a = Candidate("a", clock_);
+  Step(*a);
+  clock_.Advance(Seconds(2));
+  api_.SetBefore([this](const std::string&, const Resource&, const ObjectKey&) {
+    clock_.Advance(Seconds(3));
+    return Status();
+  });
+  EXPECT_EQ(Step(*a), State::kLeading);
+  EXPECT_EQ(a->Left(), Seconds(7));
+}
+
 TEST_F(LeaderElectionTest, ALostReplyIsMadeGoodByReadingTheLease) {
   auto a = Candidate("a", clock_);
   Step(*a);

@@ -239,7 +239,7 @@ TEST(WorkQueueModel, AgreesOverEveryShortSequence) {
   const std::vector<Op> ops = {{'a', 0, Priority::kNormal}, {'a', 0, Priority::kLow}, {'a', 1, Priority::kNormal},
                                {'l', 0, Priority::kNormal}, {'t', 0, Priority::kLow}, {'g', 0, Priority::kLow},
                                {'d', 0, Priority::kLow}};
-  constexpr int kDepth = 5;
+  constexpr int kDepth = 4;  // and a drain after each, which adds eight more
   int total = 1;
   for (int i = 0; i < kDepth; ++i) total *= static_cast<int>(ops.size());
   const Request keys[] = {kA, kB};
@@ -369,6 +369,37 @@ TEST(WorkQueueThreads, NoKeyIsWithTwoWorkersAndNoAddIsLost) {
   for (auto& thread : threads) thread.join();
   EXPECT_FALSE(broken);
   for (int key = 0; key < kKeys; ++key) EXPECT_EQ(seen[key], added[key]) << key;
+}
+
+// The worker that slept towards the first timer leaves with its key; another must take over the second timer.
+TEST(WorkQueueThreads, ATimerIsNotLeftAloneByAWorkerThatIsBusy) {
+  WorkQueue queue(SystemClock(), {.seed = 7});
+  std::atomic<bool> second{false};
+  std::vector<std::thread> threads;
+  std::atomic<bool> late{false};
+  for (int w = 0; w < 2; ++w) {
+    threads.emplace_back([&] {
+      while (const auto item = queue.Get()) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        if (item->request == kB) second = true;
+        while (item->request == kA && !second) {
+          if (std::chrono::steady_clock::now() > until) {
+            late = true;
+            break;
+          }
+          std::this_thread::yield();
+        }
+        queue.Done(item->request);
+      }
+    });
+  }
+  // Both workers sleep, one of them towards the first timer.
+  queue.AddAfter(kA, Milliseconds(20));
+  queue.AddAfter(kB, Milliseconds(60));
+  while (!second && !late) std::this_thread::yield();
+  queue.ShutDown();
+  for (auto& thread : threads) thread.join();
+  EXPECT_FALSE(late);
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ int main(int argc, char** argv) {
   if (crash) {
     const rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
+    signal(SIGSEGV, SIG_DFL);  // sanitizers have a handler of their own, which exits
     raise(SIGSEGV);
   }
   if (code >= 0) return code;

@@ -4,6 +4,7 @@
 #include "api/transport/http_client.h"
 #include "api/transport/http_server.h"
 #include "tests/integration/transport/test_pki.h"
+#include "tests/support/wait.h"
 
 namespace lockkeeper {
 namespace {
@@ -163,16 +164,17 @@ TEST(TlsServer, AConnectionClosedWhileIdleIsReplacedBeforeItFails) {
   server_config.tls = std::make_unique<TlsServerConfig>();
   server_config.tls->certificate_pem = pair.certificate_pem;
   server_config.tls->private_key_pem = pair.private_key_pem;
-  server_config.idle_timeout = std::chrono::milliseconds(1);
+  server_config.idle_timeout = std::chrono::milliseconds(50);
   HttpServer server(std::move(server_config), [](const HttpRequest&, HttpResponse& response) { response.body = "ok"; });
   ASSERT_TRUE(server.Start().ok());
   HttpClientConfig config;
   config.base_url = "https://127.0.0.1:" + std::to_string(server.port());
   config.tls.ca_pem = Pki().ca_pem();
   HttpClient client(config);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 5; ++i) {
     const auto answer = client.Do({.target = "/"});
     ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+    ASSERT_TRUE(WaitUntil([&] { return server.open_connections() == 0; })) << "the idle connection was not closed";
   }
 }
 

@@ -341,7 +341,8 @@ void Relay::CheckDrain(Connection* c) {
       }
       break;
     case DrainVerdict::Do::kClose:
-      if (QueuesEmpty(c, verdict.watch && now_ >= view.began + view.offset + kWatchPatience)) {
+      // A server that never pauses gets this patience, and none beyond the deadline: in order is better than cut.
+      if (QueuesEmpty(c, verdict.watch && (late || now_ >= view.began + view.offset + kWatchPatience))) {
         ++metrics_.drained;
         Apply(c, Event::kQuiet);
         return;

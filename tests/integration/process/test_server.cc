@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
     const rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     signal(SIGSEGV, SIG_DFL);  // sanitizers have a handler of their own, which exits
+    signal(SIGSEGV, SIG_DFL);  // a sanitizer would make an exit code of it
     raise(SIGSEGV);
   }
   if (code >= 0) return code;

@@ -37,6 +37,7 @@ constexpr Rule kRules[] = {
 constexpr Rule kBeside[] = {
     {"FreeTheLeaseOfADeadHolder", FreeTheLeaseOfADeadHolder},
     {"FollowTheActiveSlot", FollowTheActiveSlot},
+    {"RefuseWhoWillNotWait", RefuseWhoWillNotWait},
 };
 
 constexpr Duration kIdle = Seconds(5);  // how often a Server at rest is compared with the host

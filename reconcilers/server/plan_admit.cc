@@ -269,7 +269,9 @@ RuleResult CloseTheUpgrade(const Context& c) {
     const Candidate* root = Find(c, c.op->uid);
     if (root != nullptr && root->closed) {
       ServerRecord next = c.rec;
-      return Finish(c, std::move(next), *root->closed, std::string(EnumName(*root->closed)), root->closed_message);
+      std::string message = root->closed_message;
+      if (message.empty() && *root->closed == Outcome::kSucceeded) message = "the host runs " + c.rec.version;
+      return Finish(c, std::move(next), *root->closed, std::string(EnumName(*root->closed)), message);
     }
     if (!c.s.candidates.known()) return {};
     for (const Candidate& x : *c.s.candidates) {
@@ -310,13 +312,6 @@ RuleResult AdmitTheNextOperation(const Context& c) {
     if (c.op != nullptr || queue.empty()) return {};
     return EndWaiting(c, *queue.front(), "ServerDeleted", "its Server is being deleted; nothing was changed");
   }
-  if (c.op != nullptr) {
-    for (const Candidate* x : queue) {
-      if (x->roll.when_busy != WhenBusy::kFail) continue;
-      return EndWaiting(c, *x, "Busy", "the Server is busy with " + HolderText(*c.op) + ", and whenBusy is Fail");
-    }
-    return {};
-  }
   if (!MayBegin(c)) return {};
   if (c.rec.active.empty() && !InstallVersion(c.spec).empty()) return {};  // the first install comes first
   for (const Candidate* x : queue) {
@@ -341,6 +336,17 @@ RuleResult AdmitTheNextOperation(const Context& c) {
     ReadControls(op, *x);
     next.operation = std::move(op);
     return c.Do(std::move(next), "Admitted", x->kind + " " + x->name + " is admitted");
+  }
+  return {};
+}
+
+RuleResult RefuseWhoWillNotWait(const Context& c) {
+  if (c.op == nullptr) return {};
+  for (const Candidate* x : Queue(c)) {
+    if (x->roll.when_busy != WhenBusy::kFail) continue;
+    return EndWaiting(c, *x, "Busy",
+                      "the Server is busy with " + HolderText(*c.op) + ", and whenBusy is Fail; make another one, " +
+                          "under a new name, once that has ended");
   }
   return {};
 }

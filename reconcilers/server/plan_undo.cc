@@ -214,7 +214,13 @@ RuleResult ObeyAbortAndAbandon(const Context& c) {
   if (undoable && old_serves) {
     if (!Touched(op)) return Finish(c, c.rec, plain, why, "ended before anything was touched; nothing was changed");
     const std::string step(CurrentStep(op, c.spec.template_.stop.order));
-    return c.Do(Undoing(c, c.rec, step, {why, why + " at " + step, false}), why, why + " at " + step + "; undoing");
+    const std::string said = op.kind + " " + op.name + " was " +
+                             (why == "Abandoned" ? "abandoned"
+                              : why == "Aborted" ? "aborted"
+                              : why == "Deleted" ? "deleted"
+                                                 : "ended with its Server (" + why + ")") +
+                             " at step " + step;
+    return c.Do(Undoing(c, c.rec, step, {why, said, false}), why, said + "; undoing");
   }
   if (!op.abort || op.notes.count(kAbortRefused) != 0) return {};
   ServerRecord next = c.rec;

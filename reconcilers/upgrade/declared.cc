@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reconcilers/upgrade/plan.h"
+
 namespace lockkeeper::upgrade {
 namespace {
 
@@ -80,7 +82,7 @@ DeclaredPlan DecideDeclared(const DeclaredSnapshot& s, const Now& now) {
   }
   // The counter is the ledger's; names already taken by objects of an earlier API are stepped over.
   int64_t attempt = server.status.declared_attempts + 1;
-  const auto name = [&] { return server.metadata.name + "-" + wanted + "-" + std::to_string(attempt); };
+  const auto name = [&] { return server.metadata.name + "-" + NamePart(wanted) + "-" + std::to_string(attempt); };
   while (Exists(s.upgrades, name())) ++attempt;
   plan.create = Declared(server, name());
   plan.create->spec.version = wanted;

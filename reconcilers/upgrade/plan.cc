@@ -428,17 +428,22 @@ std::string ChildName(const Upgrade& upgrade) {
   return upgrade.metadata.name.substr(0, 253 - suffix.size()) + suffix;
 }
 
+std::string NamePart(std::string_view version) {
+  std::string part;
+  for (const char c : version) {
+    const char low = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool allowed = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9') || low == '.' || low == '-';
+    part += allowed ? low : '-';
+  }
+  return part;
+}
+
 std::string ReleaseName(const Upgrade& upgrade, const std::string& server) {
   const std::string& version = upgrade.spec.version;
   // A moving target is resolved once for each Upgrade.
   if (version == "latest" || version == "main") return ChildName(upgrade);
-  std::string name = server + "-";
-  bool changed = !upgrade.spec.artifact.empty();
-  for (const char c : version) {
-    const bool allowed = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
-    name += allowed ? c : '-';
-    changed = changed || !allowed;
-  }
+  std::string name = server + "-" + NamePart(version);
+  const bool changed = !upgrade.spec.artifact.empty() || NamePart(version) != version;
   if (changed || !std::isalnum(static_cast<unsigned char>(name.back()))) {
     name += "-" + Sha256Hex(version + "\n" + upgrade.spec.artifact).substr(0, 8);
   }

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "reconcilers/upgrade/snapshot.h"
@@ -66,6 +67,8 @@ Plan Decide(const Snapshot& snapshot, const Now& now);
 
 // "NAME-" and eight characters of the uid: the same for every pass, another for a re-created Upgrade.
 std::string ChildName(const Upgrade& upgrade);
+// What of a version can stand in an object's name: lower case, "-" for what is not allowed there.
+std::string NamePart(std::string_view version);
 // One Release for each version and artifact of a Server; of its own for a moving target (latest, main).
 std::string ReleaseName(const Upgrade& upgrade, const std::string& server);
 

@@ -38,6 +38,13 @@ TEST(Declared, AnotherVersionThanTheRunningOneMakesOneUpgradeNamedByServerVersio
   EXPECT_EQ(plan.create->spec.version, "v2");
 }
 
+TEST(Declared, AVersionThatCannotStandInANameStillGetsAnUpgradeOfAValidName) {
+  const DeclaredPlan plan = DecideDeclared(Declaring("v0.33.0-RC_1+kcp", "v1"), kNow);
+  ASSERT_TRUE(plan.create);
+  EXPECT_EQ(plan.create->metadata.name, "kcp-v0.33.0-rc-1-kcp-1");
+  EXPECT_EQ(plan.create->spec.version, "v0.33.0-RC_1+kcp");
+}
+
 TEST(Declared, TheRunningVersionAnUninstalledServerASilentHostAndAPausedOneMakeNone) {
   EXPECT_FALSE(DecideDeclared(Declaring("v1", "v1"), kNow).create);
   EXPECT_FALSE(DecideDeclared(Declaring("v2", ""), kNow).create);

@@ -304,6 +304,21 @@ TEST(UpgradePlan, ARecreatedUpgradeIsAnsweredFromTheLedger) {  // C3
   EXPECT_EQ(p.finish->reason, "AlreadyApplied");
 }
 
+TEST(UpgradePlan, OneThatWouldNotWaitSaysThatTheServerWasBusyAndNotThatItWasAppliedBefore) {
+  const auto refused_at = [](double after) {
+    return A().Finalizer().History(Outcome::kFailed).With([&](Snapshot& s) {
+      s.upgrade.spec.when_busy = WhenBusy::kFail;
+      s.upgrade.metadata.creation_timestamp = Time{} + Seconds(100);
+      s.server->status.history.back().finished_at = Time{} + Seconds(100 + after);
+    });
+  };
+  const Plan p = refused_at(1.5).Decided();
+  ASSERT_TRUE(p.finish);
+  EXPECT_EQ(p.finish->outcome, Outcome::kFailed);
+  EXPECT_EQ(p.finish->reason, "Busy");
+  EXPECT_EQ(refused_at(-1).Decided().finish->reason, "AlreadyApplied") << "an earlier object of the same name";
+}
+
 TEST(UpgradePlan, AFinishedUpgradeIsNeverStartedAgainAndLetsGoOnlyOnceTheLedgerShowsIt) {  // E2
   const auto done = [](Snapshot& s) { s.upgrade.status.outcome = Outcome::kSucceeded; };
   EXPECT_TRUE(Idle(A().Admitted().With(done).Decided())) << "the ledger still holds the place";

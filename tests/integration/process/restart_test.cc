@@ -61,6 +61,8 @@ TEST_F(RestartTest, TheListenerIsBoundOnceAndOutlivesEveryProcess) {
   ASSERT_TRUE(started.ok()) << started.ToString();
   const UnitStatus first = AwaitPort("lk-front");
   const int port = first.listen_ports[0];
+  // The listener is the shim's: its port says nothing of how far the process is.
+  ASSERT_TRUE(WaitUntil([&] { return Starts().size() == 1; })) << "the first process did not begin";
   ASSERT_EQ(kill(first.id.pid, SIGKILL), 0);
   // Between two processes a client waits in the listener's queue: nothing is refused.
   EXPECT_TRUE(CanConnect(port));
@@ -69,6 +71,7 @@ TEST_F(RestartTest, TheListenerIsBoundOnceAndOutlivesEveryProcess) {
   });
   EXPECT_EQ(second.listen_ports[0], port);
   EXPECT_EQ(second.id.invocation, 1);
+  ASSERT_TRUE(WaitUntil([&] { return Starts().size() == 2; })) << "the second process did not begin";
   ASSERT_TRUE(units_->Terminate(second.id, SIGTERM).ok());
   const UnitStatus ended = AwaitExit("lk-front");
   EXPECT_EQ(ended.exit->code, 0);

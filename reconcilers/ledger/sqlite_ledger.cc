@@ -81,8 +81,8 @@ class SqliteLedger final : public Ledger {
     {
       const MutexLock lock(mutex_);
       if (records_.count(key) == 0) return Status::Ok();
-      LK_RETURN_IF_ERROR(Commit([&]() -> Status {
-        LK_ASSIGN_OR_RETURN(sqlite::Stmt remove, db_.Prepare("DELETE FROM servers WHERE ns = ?1 AND name = ?2"));
+      LK_RETURN_IF_ERROR(Commit([&](sqlite::Db& db) -> Status {
+        LK_ASSIGN_OR_RETURN(sqlite::Stmt remove, db.Prepare("DELETE FROM servers WHERE ns = ?1 AND name = ?2"));
         return remove.Bind(1, key.ns).Bind(2, key.name).Run();
       }));
       records_.erase(key);
@@ -141,9 +141,9 @@ class SqliteLedger final : public Ledger {
     if (old.ok() && *old == json) return Status::Ok();
     if (!old.ok() && old.code() != Code::kNotFound) return old.status();
     const MutexLock lock(mutex_);
-    return Commit([&]() -> Status {
-      LK_ASSIGN_OR_RETURN(sqlite::Stmt put, db_.Prepare("INSERT INTO documents (kind, key, json) VALUES (?1, ?2, ?3) "
-                                                        "ON CONFLICT (kind, key) DO UPDATE SET json = excluded.json"));
+    return Commit([&](sqlite::Db& db) -> Status {
+      LK_ASSIGN_OR_RETURN(sqlite::Stmt put, db.Prepare("INSERT INTO documents (kind, key, json) VALUES (?1, ?2, ?3) "
+                                                       "ON CONFLICT (kind, key) DO UPDATE SET json = excluded.json"));
       return put.Bind(1, kind).Bind(2, key).Bind(3, json).Run();
     });
   }
@@ -152,8 +152,8 @@ class SqliteLedger final : public Ledger {
     LK_RETURN_IF_ERROR(Writable());
     if (GetDocument(kind, key).code() == Code::kNotFound) return Status::Ok();
     const MutexLock lock(mutex_);
-    return Commit([&]() -> Status {
-      LK_ASSIGN_OR_RETURN(sqlite::Stmt remove, db_.Prepare("DELETE FROM documents WHERE kind = ?1 AND key = ?2"));
+    return Commit([&](sqlite::Db& db) -> Status {
+      LK_ASSIGN_OR_RETURN(sqlite::Stmt remove, db.Prepare("DELETE FROM documents WHERE kind = ?1 AND key = ?2"));
       return remove.Bind(1, kind).Bind(2, key).Run();
     });
   }
@@ -232,20 +232,20 @@ class SqliteLedger final : public Ledger {
         mirrored_only = next == posted;
       }
       if (!mirrored_only) next.revision = info_.revision + 1;
-      LK_RETURN_IF_ERROR(Commit([&]() -> Status { return Write(next, outcome); }, !mirrored_only));
+      LK_RETURN_IF_ERROR(Commit([&](sqlite::Db& db) { return Write(db, next, outcome); }, !mirrored_only));
       records_[key] = next;
     }
     if (!mirrored_only) Notify(key);
     return next;
   }
 
-  Status Write(const ServerRecord& record, const OutcomeRecord* outcome) LK_REQUIRES(mutex_) {
-    LK_ASSIGN_OR_RETURN(sqlite::Stmt put, db_.Prepare("INSERT INTO servers (ns, name, json) VALUES (?1, ?2, ?3) "
-                                                      "ON CONFLICT (ns, name) DO UPDATE SET json = excluded.json"));
+  static Status Write(sqlite::Db& db, const ServerRecord& record, const OutcomeRecord* outcome) {
+    LK_ASSIGN_OR_RETURN(sqlite::Stmt put, db.Prepare("INSERT INTO servers (ns, name, json) VALUES (?1, ?2, ?3) "
+                                                     "ON CONFLICT (ns, name) DO UPDATE SET json = excluded.json"));
     LK_RETURN_IF_ERROR(put.Bind(1, record.key.ns).Bind(2, record.key.name).Bind(3, RecordToJson(record).Dump()).Run());
     if (outcome == nullptr) return Status::Ok();
-    LK_ASSIGN_OR_RETURN(sqlite::Stmt add, db_.Prepare("INSERT INTO outcomes (kind, ns, name, server, json) "
-                                                      "VALUES (?1, ?2, ?3, ?4, ?5)"));
+    LK_ASSIGN_OR_RETURN(sqlite::Stmt add, db.Prepare("INSERT INTO outcomes (kind, ns, name, server, json) "
+                                                     "VALUES (?1, ?2, ?3, ?4, ?5)"));
     return add.Bind(1, outcome->kind)
         .Bind(2, outcome->ns)
         .Bind(3, outcome->name)
@@ -254,13 +254,18 @@ class SqliteLedger final : public Ledger {
         .Run();
   }
 
-  // One transaction that also moves the ledger's revision.
-  Status Commit(const std::function<Status()>& body, bool moves_revision = true) LK_REQUIRES(mutex_) {
-    const int64_t next = info_.revision + (moves_revision ? 1 : 0);
-    const Status status = db_.Transaction([&]() -> Status {
-      LK_RETURN_IF_ERROR(body());
-      return moves_revision ? PutMeta(db_, "revision", std::to_string(next)) : Status::Ok();
+  // `revision` 0: it stays as it is.
+  static Status CommitOn(sqlite::Db& db, const std::function<Status(sqlite::Db&)>& body, int64_t revision) {
+    return db.Transaction([&]() -> Status {
+      LK_RETURN_IF_ERROR(body(db));
+      return revision != 0 ? PutMeta(db, "revision", std::to_string(revision)) : Status::Ok();
     });
+  }
+
+  // One transaction that also moves the ledger's revision.
+  Status Commit(const std::function<Status(sqlite::Db&)>& body, bool moves_revision = true) LK_REQUIRES(mutex_) {
+    const int64_t next = info_.revision + (moves_revision ? 1 : 0);
+    const Status status = CommitOn(db_, body, moves_revision ? next : 0);
     if (!status.ok()) {
       return ledger_internal::ExplainDamage(options_.path, status.Annotate("write the ledger " + options_.path));
     }

@@ -81,6 +81,8 @@ class Agent::Impl {
   Controller& Add(const char* name, int workers, ReconcileFunction reconcile);
   Cache& AddCache(const Resource& resource);
   roll::LedgerVerdict Trouble() const;
+  // A pass that does nothing, and is made again in a second, while `barred` says so.
+  static ReconcileFunction Unless(std::function<bool()> barred, ReconcileFunction pass);
   Result<bool> ShuttingDown(const ServerRecord& record, const std::string& slot);
   void Event(const Json& object, bool warning, const std::string& reason, const std::string& message) {
     manager_.recorder().Record(EventTarget::Of(object), warning ? EventType::kWarning : EventType::kNormal, reason,
@@ -180,6 +182,13 @@ roll::LedgerVerdict Agent::Impl::Trouble() const {
   return {};
 }
 
+ReconcileFunction Agent::Impl::Unless(std::function<bool()> barred, ReconcileFunction pass) {
+  return [barred = std::move(barred), pass = std::move(pass)](const Request& key) -> Result<ReconcileResult> {
+    if (barred()) return After(Seconds(1));
+    return pass(key);
+  };
+}
+
 Result<bool> Agent::Impl::ShuttingDown(const ServerRecord& record, const std::string& slot) {
   const auto entry = record.slots.find(slot);
   if (entry == record.slots.end() || entry->second.actual.port == 0) return false;
@@ -265,14 +274,24 @@ Controller& Agent::Impl::Add(const char* name, int workers, ReconcileFunction re
 
 void Agent::Impl::AddControllers() {
   // What acts on the host and what writes to the API are apart, so that a slow API holds up no flip.
+  // Another agent of this name may be at work: its objects, fronts, releases and backups are not ours to touch. A lost
+  // ledger is told of on the Servers.
+  const auto no_host = [this] { return !Trouble().reason.empty(); };
+  const auto name_taken = [this] { return heartbeat_->Judgement().verdict == HeartbeatVerdict::kHostNameTaken; };
   server_control_ = &Add("server", 4, Pass([this](const Request& key) { return server_->Reconcile(key); }));
-  server_mirror_ = &Add("server-mirror", 2, Pass([this](const Request& key) { return server_->Mirror(key); }));
+  server_mirror_ =
+      &Add("server-mirror", 2, Unless(name_taken, Pass([this](const Request& key) { return server_->Mirror(key); })));
   slot_control_ = &Add("slot", 4, Pass([this](const Request& key) { return slot_->Reconcile(key); }));
-  slot_mirror_ = &Add("slot-mirror", 1, Pass([this](const Request& key) { return slot_->Mirror(key); }));
-  front_control_ = &Add("front", 2, Pass([this](const Request& key) { return front_->Converge(key); }));
-  front_mirror_ = &Add("front-mirror", 1, Pass([this](const Request& key) { return front_->Mirror(key); }));
-  release_control_ = &Add("release", 2, Pass([this](const Request& key) { return release_->Reconcile(key); }));
-  backup_control_ = &Add("backup", 1, Pass([this](const Request& key) { return backup_->Reconcile(key); }));
+  slot_mirror_ =
+      &Add("slot-mirror", 1, Unless(no_host, Pass([this](const Request& key) { return slot_->Mirror(key); })));
+  front_control_ =
+      &Add("front", 2, Unless(no_host, Pass([this](const Request& key) { return front_->Converge(key); })));
+  front_mirror_ =
+      &Add("front-mirror", 1, Unless(no_host, Pass([this](const Request& key) { return front_->Mirror(key); })));
+  release_control_ =
+      &Add("release", 2, Unless(no_host, Pass([this](const Request& key) { return release_->Reconcile(key); })));
+  backup_control_ =
+      &Add("backup", 1, Unless(no_host, Pass([this](const Request& key) { return backup_->Reconcile(key); })));
 
   const auto ours = [this](const CacheEvent& e) {
     return e.object->Parse().At({"spec", "host"}).AsString() == options_.host;

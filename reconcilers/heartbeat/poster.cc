@@ -1,5 +1,6 @@
 #include "reconcilers/heartbeat/poster.h"
 
+#include <optional>
 #include <thread>
 
 #include "api/base/id.h"
@@ -68,6 +69,7 @@ class HeartbeatPoster::Impl {
       content_.ledger_revision = ledger_revision_();
       const std::string fingerprint = lease.known() ? lease->metadata.resource_version : "";
       if (!lease.unknown() && fingerprint != fingerprint_) {
+        if (!fingerprint_.empty()) other_wrote_at_ = now.boot;  // our own writes set the fingerprint themselves
         fingerprint_ = fingerprint;
         changed_at_ = now.boot;
       }
@@ -75,6 +77,16 @@ class HeartbeatPoster::Impl {
       content = content_;
     }
     HeartbeatJudgement judgement = JudgeHeartbeat(lease, content, silent, take_over_);
+    {
+      MutexLock lock(mutex_);
+      const bool other_lives = other_wrote_at_ && now.boot - *other_wrote_at_ < kHostLostAfter;
+      // A ledger that was lost beats no more: this one is another agent's on the same machine.
+      if (judgement.verdict == HeartbeatVerdict::kLedgerLost && other_lives) {
+        judgement = {HeartbeatVerdict::kHostNameTaken, "another agent on this machine reports as host " + content.host +
+                                                           " with another data folder (" + judgement.message +
+                                                           "); stop one of them, or give this one another --host"};
+      }
+    }
     const HeartbeatVerdict verdict = judgement.verdict;
     {
       MutexLock lock(mutex_);
@@ -134,6 +146,7 @@ class HeartbeatPoster::Impl {
   HeartbeatJudgement judgement_ LK_GUARDED_BY(mutex_);
   std::string fingerprint_ LK_GUARDED_BY(mutex_);
   Duration changed_at_ LK_GUARDED_BY(mutex_){};
+  std::optional<Duration> other_wrote_at_ LK_GUARDED_BY(mutex_);
   bool due_ LK_GUARDED_BY(mutex_) = false;
   bool stopping_ LK_GUARDED_BY(mutex_) = false;
 };

@@ -1,5 +1,5 @@
 # Sums the cases of a ctest run. Input: ctest's JUnit file; beside it NAME.xml of each GoogleTest program.
-# Prints "N passed, N failed[, N skipped]".
+# Prints "skipped N: WHY" for each reason, then "N passed, N failed[, N skipped]".
 
 function attribute(text, name,   parts) {
   return match(text, " " name "=\"[^\"]*\"") ? substr(text, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : ""
@@ -18,6 +18,13 @@ function settle(   file, line, cases, bad, left, not_run, whole) {
     } else if (line ~ /^ +<failure / && counted) {
       bad++
       counted = 0  # a case with several failures is one
+    } else if (line ~ /^ +<skipped /) {
+      why = attribute(line, "message")
+      sub(/^[^&]*&#x0A;/, "", why)  # file:line
+      gsub(/&#x0A;/, " ", why)
+      gsub(/&quot;/, "\"", why)
+      gsub(/&apos;/, "'", why)
+      if (!whys[why]++) order[++reasons] = why
     } else if (line ~ /^<\/testsuites>/) {
       whole = 1
     }
@@ -43,5 +50,6 @@ FNR == 1 { folder = FILENAME; sub(/[^\/]*$/, "", folder) }
 /^\t<testcase name=/ { settle(); test = attribute($0, "name"); state = attribute($0, "status") }
 END {
   settle()
+  for (i = 1; i <= reasons; i++) printf "skipped %d: %s\n", whys[order[i]], order[i]
   printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
 }

@@ -231,20 +231,21 @@ Result<std::vector<EventPtr>> WatchHub::ReadLog(Watch& watch, int64_t upto) {
   if (!log_session_) {
     LK_ASSIGN_OR_RETURN(log_session_, Session::Open(path_, options_));
   }
+  Session& log = *log_session_;
   std::vector<EventPtr> events;
-  LK_RETURN_IF_ERROR(log_session_->db().Exec("BEGIN"));
+  LK_RETURN_IF_ERROR(log.db().Exec("BEGIN"));
   const Status status = [&]() -> Status {
-    LK_ASSIGN_OR_RETURN(const int64_t compacted, log_session_->Compacted());
+    LK_ASSIGN_OR_RETURN(const int64_t compacted, log.Compacted());
     if (watch.position_ < compacted) {
       return {Code::kExpired, "too old resource version: " + std::to_string(watch.position_) + " (" +
                                   std::to_string(compacted + 1) + ")"};
     }
-    return log_session_->Events(watch.position_, upto, watch.cluster_, watch.resource_, [&](StoredEvent&& event) {
+    return log.Events(watch.position_, upto, watch.cluster_, watch.resource_, [&](StoredEvent&& event) {
       events.push_back(std::make_shared<const StoredEvent>(std::move(event)));
       return events.size() < kLogBatch;
     });
   }();
-  Status ended = log_session_->db().Exec("COMMIT");
+  Status ended = log.db().Exec("COMMIT");
   LK_RETURN_IF_ERROR(status);
   LK_RETURN_IF_ERROR(ended);
   watch.position_ = events.size() < kLogBatch ? upto : events.back()->revision;

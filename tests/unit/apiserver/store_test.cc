@@ -129,6 +129,7 @@ TEST(Store, CompactedHistoryAnswersExpiredAndTheObjectsStay) {
   int64_t revision = *Put(*store, KeyOf("a"), 0, "0");
   const int64_t early = revision;
   for (int i = 1; i < 50; ++i) revision = *Put(*store, KeyOf("a"), revision, std::to_string(i));
+  ASSERT_TRUE(store->hub().WaitFor(revision, milliseconds(20000)));
   ASSERT_TRUE(store->Compact({10, 10, Seconds(600)}).ok());
   ListQuery query;
   query.at = early;
@@ -137,7 +138,6 @@ TEST(Store, CompactedHistoryAnswersExpiredAndTheObjectsStay) {
   EXPECT_EQ(ListNames(*store, query), (Names{"default/a=44"}));
   EXPECT_EQ(ListNames(*store, {}), (Names{"default/a=49"}));
   WatchHub::Watch watch(store->hub(), "", "g/things", early);
-  ASSERT_TRUE(store->hub().WaitFor(revision, milliseconds(5000)));
   // Those 50 events are still in the window in memory; a store that starts anew has only the log.
   EXPECT_TRUE(watch.Next(milliseconds(5000)).ok());
 }

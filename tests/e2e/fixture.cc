@@ -79,7 +79,8 @@ void E2e::Install(bool single, const std::function<void(Json&)>& edit) {
     if (!single && std::string_view(name) == "single") continue;
     const Result<Server> ready = Await<Server>(name, [](const Server& s) {
       for (const Condition& c : s.status.conditions) {
-        if (c.type == "Ready" && c.status == ConditionStatus::kTrue) return s.status.version == kOld && !s.status.operation;
+        if (c.type == "Ready" && c.status == ConditionStatus::kTrue)
+          return s.status.version == kOld && !s.status.operation;
       }
       return false;
     });

@@ -32,6 +32,12 @@ bool IsOperationsRoll(const ServerRecord& rec, const Roll& roll) {
 
 }  // namespace
 
+ServerStatus Reconciler::LastStatus(const ServerKey& key) {
+  const Last last = LastOf(key);
+  const int64_t generation = last.snapshot.object.known() ? last.snapshot.object->generation : 0;
+  return SummarizeServer({last.snapshot, last.plan, last.now, last.error}, ServerStatus{}, generation);
+}
+
 Result<Duration> Reconciler::Mirror(const ObjectKey& object_key) {
   const ServerKey key{object_key.namespace_, object_key.name};
   const Last last = LastOf(key);

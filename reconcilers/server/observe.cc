@@ -293,6 +293,8 @@ void Observer::ReadPeer(Snapshot& s, const Now& now, Memory& memory) {
 
 void Observer::ReadWitnesses(Snapshot& s, Memory& memory) {
   const ServerRecord& rec = *s.record;
+  // Read again, after the witnesses: what they carry may have been committed meanwhile.
+  s.ledger = ledger_.Info();
   if (s.object.known() && s.object->posted && s.object->uid == rec.uid) {
     s.witnesses.push_back({"Server.status", s.object->posted->id, s.object->posted->revision});
   }

@@ -91,17 +91,15 @@ HandlerResult DoLease(const Context& c, Draft& d) {
   const std::string held_before = c.Note("leaseMark");
   const SlotView fresh = c.Slot(op.to);
 
+  const auto mark = [&](const std::string& text, const char* why) {
+    op.notes["leaseMark"] = text;
+    op.notes["leaseMarkAt"] = Micros(c.now.wall);
+    d.Say("WatchingLease", why);
+  };
   if (held_before.empty()) {
     // "Since the exit" is measured from a reading that was sent after the exit had been observed.
-    if (fact.known() && fact->read_at >= exit) {
-      op.notes["leaseMark"] = Mark(*fact);
-      op.notes["leaseMarkAt"] = Micros(c.now.wall);
-      d.dirty = true;
-    } else if (fact.absent()) {
-      op.notes["leaseMark"] = "none";
-      op.notes["leaseMarkAt"] = Micros(c.now.wall);
-      d.dirty = true;
-    }
+    if (fact.known() && fact->read_at >= exit) mark(Mark(*fact), "the lease as it was after the old slot's exit");
+    if (fact.absent()) mark("none", "there is no lease after the old slot's exit");
   } else if (fact.known() && Mark(*fact) != held_before && !fact->holder.empty()) {
     const auto since = LiveSince(c, fresh);
     const bool late_renewal = fact->holder == c.Note("holderAtStop") && since && fact->acquire_time < *since;
@@ -115,20 +113,19 @@ HandlerResult DoLease(const Context& c, Draft& d) {
       d.Say("LeaseHeld", "the controller lease is held by " + fact->holder);
       return StepDone();
     }
-    op.notes["leaseMark"] = Mark(*fact);  // a renewal of the old holder that arrived late
-    op.notes["leaseMarkAt"] = Micros(c.now.wall);
-    d.dirty = true;
-  } else if (fact.known() && Mark(*fact) == held_before && !fact->holder.empty() &&
-             fact->holder == c.Note("holderAtStop") && HostIsOurs(c, fact->holder)) {
+    mark(Mark(*fact), "a renewal of the old holder arrived late");
+  }
+  const bool unchanged = fact.known() && op.notes["leaseMark"] == Mark(*fact);
+  if (unchanged && !fact->holder.empty() && fact->holder == c.Note("holderAtStop") && HostIsOurs(c, fact->holder)) {
     const auto since = LiveSince(c, fresh);
     const bool may_be_new = since && fact->acquire_time >= *since;
-    const Time marked{Duration(std::atoll(c.Note("leaseMarkAt").c_str()))};
+    const Time marked{Duration(std::atoll(op.notes["leaseMarkAt"].c_str()))};
     if (!may_be_new || c.now.wall - marked >= kOneRenewal) {
       if (!op.report.lease_deleted_at) {
         op.report.lease_deleted_at = c.now.wall;
         op.notes["leaseDeletedAt"] = Micros(c.now.wall);
         d.Say("FreeingLease", "the lease of the ended slot is freed");
-      } else {
+      } else if (!d.dirty) {
         return NotYet(c.Effect(DeleteLease{*fact}, "FreeingLease", "deletes the lease of " + fact->holder));
       }
     }

@@ -34,7 +34,7 @@ struct Dependencies {
   // Wakes the Release or StoreBackup reconciler: document kind (documents.h) and "NS/NAME".
   std::function<void(const std::string& kind, const std::string& key)> requested = [](const auto&, const auto&) {};
   // Wakes Mirror for a Server. Empty: Reconcile mirrors by itself at its end.
-  std::function<void(const ServerKey&)> mirror;
+  std::function<void(const ServerKey&)> mirror = nullptr;
   // The heartbeat: a Server's status was posted up to this ledger revision.
   std::function<void(const std::string& server_uid, int64_t revision)> posted = [](const auto&, int64_t) {};
   // Passes that one Reconcile may take while each does a step; each observes the world anew.
@@ -51,6 +51,10 @@ class Reconciler {
   Result<Duration> Reconcile(const ObjectKey& key);
   // One pass over the objects: finalizers, statuses, Roll objects of operations that began on the host.
   Result<Duration> Mirror(const ObjectKey& key);
+
+  // What the last pass over a Server decided; for tests and for people who debug.
+  Plan LastPlan(const ServerKey& key) { return LastOf(key).plan; }
+  ServerStatus LastStatus(const ServerKey& key);
 
  private:
   struct Last {

@@ -28,7 +28,7 @@ Result<Account> FindUser(const std::string& user) {
   if (found != nullptr) return Account{entry.pw_uid, entry.pw_gid, entry.pw_name};
   if (number) return Account{uid, static_cast<gid_t>(uid), {}};
   if (rc != 0) return ErrnoStatus("look up user", user, rc);
-  return Status(Code::kNotFound, "user \"" + user + "\" does not exist on this host");
+  return Status(Code::kInvalid, "user \"" + user + "\" does not exist on this host; make it, or name another one");
 }
 
 Result<gid_t> FindGroup(const std::string& group) {
@@ -39,7 +39,7 @@ Result<gid_t> FindGroup(const std::string& group) {
   const int rc = getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found != nullptr) return found->gr_gid;
   if (rc != 0) return ErrnoStatus("look up group", group, rc);
-  return Status(Code::kNotFound, "group \"" + group + "\" does not exist on this host");
+  return Status(Code::kInvalid, "group \"" + group + "\" does not exist on this host; make it, or name another one");
 }
 
 std::vector<gid_t> GroupsOf(const Account& account) {

@@ -68,6 +68,8 @@ Life WantedLife(const SlotEntry& entry, const SlotFacts& facts, const Now& now) 
     case UnitStatus::State::kExited: break;
   }
   if (refused) return Life::kStartFailed;
+  // Refused, but not on record yet: the Slot reconciler will say why.
+  if (!unit.failure.ok()) return Life::kStarting;
   if (!unit.id.boot_id.empty() && unit.id.boot_id != now.boot_id) return Life::kNeverStarted;
   return unit.started_at == Time{} ? Life::kNeverStarted : Life::kDead;
 }

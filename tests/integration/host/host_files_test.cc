@@ -211,7 +211,7 @@ TEST_F(HostFilesTest, FreeSpaceIsThatOfTheNearestFolder) { EXPECT_GT(*files_->Fr
 
 TEST_F(HostFilesTest, AnUnknownOwnerIsNamed) {
   const Status status = files_->EnsureDir(Path("x"), "no-such-user", "");
-  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_EQ(status.code(), Code::kInvalid);
   EXPECT_NE(status.message().find("no-such-user"), std::string::npos);
 }
 

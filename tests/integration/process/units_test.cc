@@ -152,7 +152,7 @@ TEST_F(ProcessTest, AnUnknownUserIsNamed) {
   UnitSpec spec = Spec("lk-a", {});
   spec.user = "nobody-of-that-name";
   const Status status = units_->Start(spec, 1);
-  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_EQ(status.code(), Code::kInvalid);
   EXPECT_NE(status.message().find("nobody-of-that-name"), std::string::npos);
 }
 

@@ -20,7 +20,10 @@ std::string SeenOf(const Snapshot& s, const Plan& plan) {
   std::string seen = plan.verdict.reason + "|" + plan.verdict.message;
   if (const FrontState* f = s.state.get()) {
     seen += "|" + std::to_string(f->generation) + "|" + std::to_string(f->pid);
-    for (const auto& b : f->open) seen += "|" + b.slot + "#" + std::to_string(b.incarnation);
+    seen += "|" + std::to_string(f->held) + "|" + std::to_string(f->drained_total);
+    for (const auto& b : f->open) {
+      seen += "|" + b.slot + "#" + std::to_string(b.incarnation) + "=" + std::to_string(b.open);
+    }
   }
   return seen;
 }

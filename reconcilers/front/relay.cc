@@ -316,6 +316,8 @@ void Relay::OnDialTimer(Connection* c) {
 
 void Relay::CheckDrain(Connection* c) {
   const Backend& b = *c->counted_on;
+  // A short drain is spread over half of its time, so that a watch keeps some of it to find a gap between two events.
+  const int64_t spread = std::min(limits_.drain_spread.count(), (b.drain_deadline - b.drain_began) / 2);
   const DrainView view{.now = now_,
                        .opened = c->accepted,
                        .last_client = c->last_client,
@@ -327,7 +329,7 @@ void Relay::CheckDrain(Connection* c) {
                        .began = b.drain_began,
                        .deadline = b.drain_deadline,
                        .grace = b.drain_grace,
-                       .offset = SpreadOffset(c->sequence, limits_.drain_spread.count())};
+                       .offset = SpreadOffset(c->sequence, spread)};
   const DrainVerdict verdict = DecideDrain(view);
   const bool late = now_ >= b.drain_deadline;
   switch (verdict.action) {

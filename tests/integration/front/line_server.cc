@@ -32,6 +32,8 @@ void LineServer::Run() {
       if (fd != listener_.fd()) {
         if (Serve(fd, &lines[fd])) continue;
         lines.erase(fd);
+        // A process that is being forked elsewhere in the test may hold a copy, and the close would not take it out.
+        ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, fd, nullptr);
         ::close(fd);
         continue;
       }

@@ -9,6 +9,8 @@
 namespace lockkeeper::roll {
 namespace {
 
+constexpr int64_t kManyRepairs = 3;  // from here on the active slot is said to be crash-looping
+
 Condition Make(std::string_view type, ConditionStatus status, std::string_view why, std::string message) {
   Condition c;
   c.type = type;
@@ -99,7 +101,7 @@ class ServerConditions {
     const bool serves = active_.Ready() && c_.FrontOn(active_);
     Available(serves);
     Add(condition::kProgressing, c_.op != nullptr, c_.op ? reason::kOperationRunning : reason::kNoOperation,
-        c_.op ? OperationText(*c_.op) + " is under way" : "");
+        c_.op ? OperationText(*c_.op) + " is under way" + LastTry(in_.last_error) : "");
     Degraded();
     Upgradeable();
     Lease();
@@ -140,8 +142,12 @@ class ServerConditions {
     if (c_.rec.degraded) {
       return Add(condition::kDegraded, true, c_.rec.degraded_reason, c_.rec.degraded_message);
     }
-    if (c_.rec.repairs >= 3) {
-      return Add(condition::kDegraded, true, reason::kCrashLooping, "slot " + c_.rec.active + " keeps ending");
+    if (c_.rec.repairs >= kManyRepairs) {
+      return Add(condition::kDegraded, true, reason::kCrashLooping,
+                 "slot " + c_.rec.active + " was started again " + std::to_string(c_.rec.repairs) + " times" +
+                     (active_.exit_text.empty() ? "" : ", it ended last with " + active_.exit_text) +
+                     "; pauses between tries grow to 60 s; `lockkeeper logs " + c_.rec.key.name + " -n " +
+                     c_.rec.key.ns + "` shows its last words");
     }
     if (!c_.rec.member_token_error.empty()) {
       return Add(condition::kDegraded, true, "MemberTokenBehind",
@@ -195,7 +201,11 @@ class ServerConditions {
     const std::string_view why = !sync         ? reason::kFrontNotObserved
                                  : c_.rec.hold ? reason::kFrontHolding
                                                : reason::kInSync;
-    Add(condition::kFrontInSync, sync, why, c_.rec.hold ? "new connections are held" : "");
+    Add(condition::kFrontInSync, sync, why,
+        c_.rec.hold ? "new connections are held"
+        : sync      ? "new connections go to slot " + active_.name
+                    : "the front " + c_.FrontName() + " is not seen on slot " + c_.rec.active +
+                     "; it holds new connections meanwhile, or sends them where it did");
   }
 
   void Drift() {
@@ -228,6 +238,15 @@ class ServerConditions {
       sum.message = in_.plan.stalled ? in_.plan.message : in_.last_error.message();
       return sum;
     }
+    if (const RejectedEntry* rejected = DeclaredAndRejected()) {
+      sum.ready = ConditionStatus::kFalse;  // what serves is told by Available
+      sum.settling = Settling::kStalled;
+      sum.reason = reason::kVersionRejected;
+      sum.message = "spec.version " + rejected->version + " was rolled back at " + FormatTime(rejected->at) + " (" +
+                    rejected->reason + ") and is not tried again by itself; " + c_.rec.version +
+                    " serves on; set spec.version to another one, or `lockkeeper retry` its last Upgrade";
+      return sum;
+    }
     if (serves) {
       sum.settling = Settling::kCurrent;
       sum.reason = reason::kAsDesired;
@@ -248,13 +267,22 @@ class ServerConditions {
     }
     if (c_.rec.active.empty()) {
       sum.reason = reason::kInstalling;
-      sum.message = OperationText(*c_.op) + " is under way";
+      sum.message = OperationText(*c_.op) + " is under way" + LastTry(in_.last_error);
     } else {
       sum.reason = active_.Ready() ? reason::kFrontNotObserved : reason::kActiveSlotDown;
       sum.message =
           "slot " + active_.name + (active_.Ready() ? " is ready and the front is not seen on it" : " is not ready");
     }
     return sum;
+  }
+
+  // The rejected build that spec.version asks for, while nothing is under way that could change it.
+  const RejectedEntry* DeclaredAndRejected() const {
+    if (c_.op != nullptr || c_.spec.version.empty() || c_.spec.version == c_.rec.version) return nullptr;
+    for (const RejectedEntry& r : c_.rec.rejected) {
+      if (r.version == c_.spec.version) return &r;
+    }
+    return nullptr;
   }
 
   const StatusInput& in_;
@@ -279,6 +307,11 @@ ServerStatus WithoutRecord(const StatusInput& in, ServerStatus status, int64_t g
 }
 
 }  // namespace
+
+std::string LastTry(const Status& error) {
+  if (error.ok() || DispositionOf(error.code()) != Disposition::kRetry) return "";
+  return "; the last step failed and is tried again: " + error.message();
+}
 
 ServerStatus SummarizeServer(const StatusInput& in, const ServerStatus& before, int64_t generation) {
   ServerStatus out;
@@ -340,6 +373,10 @@ ServerStatus SummarizeServer(const StatusInput& in, const ServerStatus& before, 
     line.reason = r.reason;
     line.at = r.at;
     out.rejected.push_back(std::move(line));
+  }
+  if (rec.repairs >= kManyRepairs && !rec.operation && rec.previous_build && !rec.previous_build->path.empty()) {
+    out.next_actions.push_back(c.Action_("RollBack", "lockkeeper rollback " + rec.key.name + " -n " + rec.key.ns,
+                                         "a roll to " + rec.previous_build->version + ", the build before this one"));
   }
   if (rec.store_touched_by_new_build && !rec.operation) {
     out.next_actions.push_back(c.Action_("RerunOldBootstrap",

@@ -30,6 +30,9 @@ RollStatus SummarizeEnded(const OutcomeRecord& outcome, const RollStatus& before
 RollStatus SummarizeNameReused(const OutcomeRecord& outcome, const RollStatus& before, int64_t generation,
                                const Now& now);
 
+// What a message adds after a step that failed and is tried again by itself; "" after any other.
+std::string LastTry(const Status& error);
+
 // The phase of the durable operation that a Roll is in.
 OperationPhase PhaseOf(const OperationRecord& op, StopOrder order);
 // Whether two statuses differ in anything but progress: progress alone is written at most once a second.

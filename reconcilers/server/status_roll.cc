@@ -160,7 +160,7 @@ RollStatus SummarizeRoll(const StatusInput& in, const RollStatus& before, int64_
                                                        : std::string(reason::kOperationRunning);
   sum.message = in.plan.stalled || in.plan.for_a_person ? in.plan.message
                 : error_stalls                          ? in.last_error.message()
-                                                        : "step " + progress.step;
+                                                        : "step " + progress.step + LastTry(in.last_error);
   // How long a gate has waited is a number: it stands in progress.
   if (in.plan.for_a_person && in.plan.reason == reason::kWaitingForApproval)
     sum.message = "waits for approval of gate BeforeFlip";

@@ -244,16 +244,39 @@ void ApiHandler::Discovery(Call& call) {
   call.response.content_type = type;
 }
 
+// Without it kubectl answers a kind it does not know with "failed to download openapi" instead of "no matches for
+// kind".
+void ApiHandler::EmptyOpenApiV2(Call& call) {
+  // Asked for as v2@v1.0, which is no media type that the client's own parser takes.
+  constexpr std::string_view kProtobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+  constexpr std::string_view kTitle = "lockkeeper";
+  constexpr std::string_view kVersion = "v1";
+  if (call.request.Header("accept").find("proto-openapi") == std::string::npos) {
+    return RespondJson(call, 200,
+                       Json::MakeObject({{"swagger", "2.0"},
+                                         {"info", Json::MakeObject({{"title", kTitle}, {"version", kVersion}})},
+                                         {"paths", Json::MakeObject()}}));
+  }
+  // gnostic's openapi.v2.Document: swagger = 1, info = 2 {title = 1, version = 2}, paths = 8.
+  const auto field = [](char tag, std::string_view bytes) {
+    return std::string{tag, static_cast<char>(bytes.size())}.append(bytes);
+  };
+  RespondWith(
+      call, 200,
+      field('\x0a', "2.0") + field('\x12', field('\x0a', kTitle) + field('\x12', kVersion)) + field('\x42', ""));
+  call.response.content_type = kProtobuf;
+}
+
 void ApiHandler::OpenApi(Call& call) {
   const std::string prefix = call.info.has_cluster ? "/clusters/" + call.info.cluster_path : "";
   constexpr std::string_view kRoot = "/openapi/v3";
   const std::string& path = call.info.path;
   if (path == kRoot || path == "/openapi/v3/") return RespondJson(call, 200, catalog_.OpenApiIndex(prefix));
+  if (path == "/openapi/v2") return EmptyOpenApiV2(call);
   const std::string document =
       path.size() > kRoot.size() && path.rfind("/openapi/v3/", 0) == 0 ? path.substr(kRoot.size() + 1) : "";
   const std::string hash = document.empty() ? "" : catalog_.OpenApiHash(document);
   if (hash.empty()) {
-    // OpenAPI v2 among others: kubectl is content with a 404.
     call.response.status = 404;
     call.response.content_type = "text/plain; charset=utf-8";
     call.response.body = "404 page not found\n";

@@ -89,6 +89,7 @@ class ApiHandler {
   void Version(Call& call);
   void Discovery(Call& call);
   void OpenApi(Call& call);
+  void EmptyOpenApiV2(Call& call);
   void Resource(Call& call);
   void Review(Call& call);
 

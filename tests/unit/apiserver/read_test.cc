@@ -280,7 +280,21 @@ TEST(OpenApi, HasWhatKubectlNeedsAndAHashThatFits) {
   const Json& schema = document.json.At({"components", "schemas", "dev.lockkeeper.v1alpha1.Upgrade"});
   EXPECT_FALSE(schema.At({"properties", "spec", "description"}).AsString().empty());
   EXPECT_EQ(server.Do("GET", "/openapi/v3/apis/lockkeeper.dev/v1alpha1?hash=wrong").code, 301);
-  EXPECT_EQ(server.Do("GET", "/openapi/v2").code, 404);
+  EXPECT_EQ(server.Do("GET", "/openapi/v1").code, 404);
+}
+
+TEST(OpenApi, V2IsEmptySoThatKubectlGoesOnToSayThatItKnowsNoSuchKind) {
+  Harness server;
+  EXPECT_EQ(server.Do("GET", "/openapi/v2").json.Get("swagger").AsString(), "2.0");
+  const std::string type = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+  const Answer answer = server.Do("GET", "/openapi/v2?timeout=32s", "", {{"accept", type}});
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(answer.http.content_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+  EXPECT_EQ(answer.http.body, std::string("\x0a\x03"
+                                          "2.0\x12\x10\x0a\x0a"
+                                          "lockkeeper\x12\x02"
+                                          "v1\x42\x00",
+                                          25));
 }
 
 TEST(Refusals, WithoutATokenOnlyHealthIsAnswered) {

@@ -1,5 +1,6 @@
 // lockkeeper: one binary, its roles and its verbs. See `lockkeeper --help`.
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -231,6 +232,9 @@ class App {
 int main(int argc, char** argv) {
   // A peer that closes its end is an error of that write, not of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  // A thread a connection would mean an arena a core each, and none gives back what a burst took (glibc's malloc).
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_TRIM_THRESHOLD, 256 << 10);
   if (lockkeeper::kcp::IsKcpName(argv[0])) return lockkeeper::kcp::KcpMain(argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == "kcp-like") return lockkeeper::kcp::KcpMain(argc - 1, argv + 1);
   if (argc > 1 && std::string_view(argv[1]) == "front") {

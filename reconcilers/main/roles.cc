@@ -21,6 +21,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/front/front_main.h"
 #include "reconcilers/heartbeat/poster.h"
+#include "reconcilers/ledger/ledger_file.h"
 
 namespace lockkeeper {
 namespace {
@@ -95,6 +96,10 @@ int RunUp(const UpOptions& options) {
   apiserver::ApiServerConfig config;
   if (const Status s = SplitListen(options.listen, &config.address, &config.port); !s.ok()) return Fail(s);
   if (const Status s = MakeDirs(options.data_dir, 0700); !s.ok()) return Fail(s);
+  // Before the API server: it would write its own address into the kubeconfig of the one that runs. The agent takes the
+  // lock for good.
+  if (const auto free = ledger_internal::TakeLock(JoinPath(options.data_dir, "ledger.db")); !free.ok())
+    return Fail(free.status());
   config.data_dir = JoinPath(options.data_dir, "api");
   config.kubeconfig = cli::KubeconfigIn(options.data_dir);
   config.handler.git_version = "v1.33.0-lockkeeper." + kcp::BuildVersion().substr(1);

@@ -90,10 +90,13 @@ TEST_F(CliE2e, CtrlCSaysWhatRunsOnAndHowToStopIt) {
 
 TEST_F(CliE2e, ASecondUpOnTheSameFolderIsRefusedByName) {
   Install();
+  const Result<std::string> kubeconfig = ReadFile(lab_.data() + "/admin.kubeconfig");
+  ASSERT_TRUE(kubeconfig.ok()) << kubeconfig.status().ToString();
   const SubprocessOptions second = lab_.VerbOptions({"up", "--listen", "127.0.0.1:0"});
   const Result<std::string> out = RunProcess(second, std::chrono::seconds(20));
   ASSERT_FALSE(out.ok());
   EXPECT_NE(out.status().message().find(std::to_string(lab_.up_pid())), std::string::npos) << out.status().message();
+  EXPECT_EQ(*ReadFile(lab_.data() + "/admin.kubeconfig"), *kubeconfig) << "the first one's still leads to it";
 }
 
 }  // namespace

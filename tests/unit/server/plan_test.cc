@@ -1,0 +1,296 @@
+// The plan of a Server, rule by rule: what it decides, and what it must never decide.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <random>
+
+#include "tests/unit/server/a_snapshot.h"
+
+namespace lockkeeper::roll {
+namespace {
+
+using Edit = std::function<void(ASnapshot&)>;
+
+struct Row {
+  const char* name;  // a sentence
+  Edit world;
+  const char* reason;  // of the plan
+  // What the commit must say; empty: the plan must have no commit.
+  std::function<bool(const ServerRecord&)> commit = {};
+};
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+bool Serves(const ServerRecord& r, const char* slot) { return r.active == slot && !r.hold; }
+
+const Row kRows[] = {
+    {"a_server_at_rest_gets_no_step", [](ASnapshot&) {}, "AsDesired"},
+    // Rule A
+    {"the_dead_active_slot_is_started_again_and_the_front_holds", [](ASnapshot& a) { a.Dead("blue"); }, "Repairing",
+     [](const ServerRecord& r) { return r.slots.at("blue").intent.invocation == 2 && r.hold && r.repairs == 1; }},
+    {"a_dead_active_slot_waits_out_its_back_off",
+     [](ASnapshot& a) {
+       a.Dead("blue").rec().repairs = 2;
+       a.rec().repair_not_before = Deadline::After(TestNow(), Seconds(3));
+     },
+     "RepairBackOff"},
+    {"an_active_slot_lost_with_the_boot_is_started_again_without_blame",
+     [](ASnapshot& a) {
+       a.Dead("blue").rec().slots["blue"].actual.id.boot_id = "boot-0";
+       a.s().slots["blue"].unit = Absent{};
+     },
+     "Repairing", [](const ServerRecord& r) { return r.slots.at("blue").intent.invocation == 2 && r.repairs == 0; }},
+    {"an_active_slot_of_unknown_state_is_left_alone", [](ASnapshot& a) { a.UnitUnknown("blue"); },
+     "ActiveSlotNotReady"},
+    {"the_repaired_slot_gets_the_front_back_once_it_is_ready", [](ASnapshot& a) { a.FrontHolds().rec().hold = true; },
+     "Repaired", [](const ServerRecord& r) { return Serves(r, "blue"); }},
+    {"an_outage_has_withdrawn_the_desire_and_nothing_repairs_it",
+     [](ASnapshot& a) {
+       a.Rolling(kStepHold, [](OperationRecord& op) { op.outage = true; }).Begun(kStepStopOld);
+       a.Stopped("blue").FrontHolds().rec().hold = true;
+       a.op().finished[kStepDrain] = TestNow().wall;
+     },
+     "Seed", [](const ServerRecord& r) { return !r.slots.at("blue").intent.running; }},
+    // Rule B
+    {"a_dead_new_slot_after_the_flip_is_left_again_while_the_old_one_is_ready",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").GreenRecorded(); }, "FlippedBack",
+     [](const ServerRecord& r) { return Serves(r, "blue") && r.operation->undoing && r.operation->flipped_back; }},
+    {"three_unready_tries_while_the_old_slot_is_ready_flip_back",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Rolling(kStepDrain).NotReady("green").GreenRecorded().FrontOn("green");
+       a.s().slots["green"].unready_tries = 3;
+     },
+     "FlippedBack", [](const ServerRecord& r) { return Serves(r, "blue"); }},
+    {"a_stall_that_hits_both_slots_is_no_reason_to_flip_back",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Rolling(kStepSoak).NotReady("green").GreenRecorded().FrontOn("green").NotReady("blue");
+       a.s().slots["green"].unready_tries = 3;
+     },
+     "NewSlotNotReady"},
+    {"it_flips_back_once_for_each_operation",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").GreenRecorded().op().flipped_back = true;
+     },
+     "Repairing",
+     [](const ServerRecord& r) { return r.active == "green" && r.slots.at("green").intent.invocation == 2; }},
+    {"where_the_old_slot_is_not_ready_the_dead_new_one_is_repaired",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").NotReady("blue").GreenRecorded(); },
+     "Repairing",
+     [](const ServerRecord& r) { return r.active == "green" && r.slots.at("green").intent.invocation == 2; }},
+    // Rule D
+    {"the_old_slot_is_not_stopped_before_the_front_is_seen_off_it",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepSoak).GreenRecorded(); },
+     "FrontNotObserved"},
+    {"the_old_slot_is_not_stopped_while_the_front_is_silent",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepSoak).GreenRecorded().FrontSilent(); },
+     "FrontSilent"},
+    {"the_old_slot_is_not_stopped_while_the_new_one_is_not_ready",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").NotReady("green").Rolling(kStepSoak).GreenRecorded();
+     },
+     "NewSlotNotReady"},
+    {"the_old_slot_is_stopped_when_the_front_is_seen_on_the_ready_new_one",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepSoak).GreenRecorded(); },
+     "StopOld", [](const ServerRecord& r) { return !r.slots.at("blue").intent.running; }},
+    {"in_an_outage_nothing_is_stopped_while_the_front_is_silent",
+     [](ASnapshot& a) { a.Rolling(kStepGates, [](OperationRecord& op) { op.outage = true; }).FrontSilent(); },
+     "FrontSilent"},
+    // Rule G
+    {"an_abort_at_the_gate_begins_the_undo",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady).op().abort = true; }, "Aborted",
+     [](const ServerRecord& r) { return r.operation->undoing && r.active == "blue"; }},
+    {"an_abort_once_the_old_slot_is_being_stopped_is_refused",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepSoak).Begun(kStepStopOld).GreenRecorded();
+       a.Stopped("blue").op().abort = true;
+     },
+     "AbortRefused", [](const ServerRecord& r) { return !r.operation->undoing; }},
+    {"an_abort_before_anything_was_touched_ends_at_once",
+     [](ASnapshot& a) { a.Rolling(kStepPreflight).op().abort = true; }, "Aborted",
+     [](const ServerRecord& r) { return !r.operation; }},
+    // The gate
+    {"a_gate_waits_for_a_person",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady, [](OperationRecord& op) {
+         op.spec.gates = {Gate::kBeforeFlip};
+       });
+       a.op().waiting_since = TestNow();
+     },
+     "WaitingForApproval"},
+    {"an_approved_gate_records_the_new_slot",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady, [](OperationRecord& op) {
+         op.spec.gates = {Gate::kBeforeFlip};
+       });
+       a.op().approved = {"BeforeFlip"};
+     },
+     "Recorded", [](const ServerRecord& r) { return Serves(r, "green") && r.version == "v2"; }},
+    {"at_a_gate_a_lost_active_slot_makes_the_emergency_flip_after_its_time",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady, [](OperationRecord& op) {
+         op.spec.gates = {Gate::kBeforeFlip};
+       });
+       a.NotReady("blue").FrontHolds().DeadlineIn(kActiveRepair, -Seconds(1)).rec().hold = true;
+     },
+     "Recorded", [](const ServerRecord& r) { return Serves(r, "green") && r.operation->emergency_flip; }},
+    // Starting
+    {"a_new_slot_that_crashes_is_undone_and_blamed",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Dead("green").Rolling(kStepStart); }, "NewSlotDied",
+     [](const ServerRecord& r) { return r.operation->undoing && r.operation->failure_is_the_builds; }},
+    {"a_new_slot_that_runs_another_build_is_undone",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepListen).s().slots["green"].exec_sha256 =
+           std::string("other");
+     },
+     "WrongBuild", [](const ServerRecord& r) { return r.operation->undoing; }},
+    {"a_new_slot_that_was_never_executed_is_started_again_without_blame",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Dead("green").Rolling(kStepSeed).Begun(kStepStart).DeadlineIn(kStepStart, Seconds(30));
+       a.s().slots["green"].unit->started_at = Time{};
+     },
+     "StartingAgain",
+     [](const ServerRecord& r) { return r.slots.at("green").intent.invocation == 2 && !r.operation->undoing; }},
+    {"a_new_slot_that_is_late_is_undone",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").NotReady("green").Rolling(kStepListen).DeadlineIn(kStepReady, -Seconds(1));
+     },
+     "NewSlotNotReady", [](const ServerRecord& r) { return r.operation->undoing; }},
+    {"a_new_slot_whose_readiness_is_unknown_is_waited_for",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").ReadinessUnknown("green").Rolling(kStepListen).DeadlineIn(kStepReady, Seconds(5));
+     },
+     "WaitingForReady"},
+    // The flip
+    {"a_front_that_answers_and_does_not_move_in_time_is_undone",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepRecord).GreenRecorded().DeadlineIn(kStepFlip, -Seconds(1));
+     },
+     "FrontNotObserved", [](const ServerRecord& r) { return r.operation->undoing && r.active == "blue"; }},
+    {"a_front_that_is_silent_at_the_flip_is_for_a_person",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepRecord).GreenRecorded().FrontSilent();
+       a.DeadlineIn(kStepFlip, Seconds(1));
+     },
+     "FrontSilent"},
+    // The ledger
+    {"a_front_set_by_another_ledger_means_that_ours_was_lost",
+     [](ASnapshot& a) {
+       a.Dead("blue").s().witnesses = {{"the front", "ledger-0", 5}};
+     },
+     "LedgerLost"},
+    {"a_front_with_a_later_revision_means_that_ours_is_older",
+     [](ASnapshot& a) {
+       a.Dead("blue").s().witnesses = {{"the front", "ledger-1", 101}};
+     },
+     "LedgerOlderThanHost"},
+    {"a_ledger_that_cannot_be_read_starts_nothing", [](ASnapshot& a) { a.s().record = Unknown{"malformed"}; },
+     "LedgerUnreadable"},
+    {"a_released_server_is_left_alone", [](ASnapshot& a) { a.Dead("blue").rec().released = true; }, "Released"},
+};
+
+class EachRow : public testing::TestWithParam<Row> {};
+
+TEST_P(EachRow, is_decided_so) {
+  ASnapshot a;
+  GetParam().world(a);
+  const Snapshot s = a.Take();
+  const Plan plan = Decide(s, TestNow());
+  EXPECT_EQ(plan.reason, GetParam().reason) << DebugString(plan) << "\n" << DebugString(s);
+  const ServerRecord* record = Committed(plan);
+  if (!GetParam().commit) {
+    EXPECT_EQ(record, nullptr) << DebugString(plan);
+  } else {
+    ASSERT_NE(record, nullptr) << DebugString(plan);
+    EXPECT_TRUE(GetParam().commit(*record)) << DebugString(plan);
+  }
+}
+
+TEST_P(EachRow, is_decided_the_same_twice) {
+  ASnapshot a;
+  GetParam().world(a);
+  EXPECT_EQ(Decide(a.Take(), TestNow()), Decide(a.Take(), TestNow()));
+}
+
+// House rule 2: the report, the name of the step and when it began are for readers.
+TEST_P(EachRow, is_decided_the_same_with_every_derived_field_wiped) {
+  ASnapshot a;
+  GetParam().world(a);
+  const Plan before = Decide(a.Take(), TestNow());
+  Snapshot wiped = a.Take();
+  if (ServerRecord* rec = wiped.record.get()) {
+    rec->history.clear();
+    rec->degraded = true;
+    rec->degraded_reason = rec->degraded_message = "wiped";
+    rec->posted_revision = 0;
+    if (rec->operation) {
+      rec->operation->report = RollReport{};
+      rec->operation->step = "wiped";
+    }
+  }
+  const Plan after = Decide(wiped, TestNow());
+  EXPECT_EQ(before.rule, after.rule);
+  EXPECT_EQ(before.reason, after.reason);
+  EXPECT_EQ(before.step.has_value(), after.step.has_value());
+  if (before.step && after.step) {
+    EXPECT_EQ(before.step->kind, after.step->kind);
+  }
+}
+
+std::string RowName(const testing::TestParamInfo<Row>& row) { return row.param.name; }
+INSTANTIATE_TEST_SUITE_P(Plan, EachRow, testing::ValuesIn(kRows), RowName);
+
+// Facts wander at random; whatever they say, a Ready slot that the front points at keeps its desire.
+TEST(Plan, a_random_walk_of_facts_never_stops_a_ready_slot_that_the_front_points_at) {
+  for (uint64_t seed = 0; seed < 20000; ++seed) {
+    std::mt19937_64 rng(seed);
+    const auto pick = [&](int n) { return static_cast<int>(rng() % static_cast<uint64_t>(n)); };
+    ASnapshot a;
+    a.Slot("green", 2, "v2");
+    if (pick(4) != 0) {
+      OperationRecord shape;
+      shape.from = "blue";
+      shape.outage = pick(4) == 0;
+      const auto steps = StepsOf(shape, StopOrder::kDrainThenStop);
+      a.Rolling(steps[static_cast<size_t>(pick(static_cast<int>(steps.size() - 1)))],
+                [&](OperationRecord& op) { op.outage = shape.outage; });
+      OperationRecord& op = a.op();
+      op.undoing = pick(4) == 0;
+      op.abort = pick(5) == 0;
+      op.abandon = pick(5) == 0;
+      for (const char* name : {kStepReady, kStepFlip, kStepDrain, kStepSoak, kStepLease, kUndo, kActiveRepair}) {
+        if (pick(2) == 0) a.DeadlineIn(name, Seconds(pick(20) - 10));
+      }
+    }
+    for (const char* slot : {"blue", "green"}) {
+      switch (pick(6)) {
+        case 0: a.Dead(slot); break;
+        case 1: a.NotReady(slot); break;
+        case 2: a.ReadinessUnknown(slot); break;
+        case 3: a.UnitUnknown(slot); break;
+        default: a.Ready(slot); break;
+      }
+      a.s().slots[slot].unready_tries = pick(5);
+    }
+    if (pick(2) == 0) a.rec().active = "green";
+    a.rec().hold = pick(4) == 0;
+    switch (pick(5)) {
+      case 0: a.FrontSilent(); break;
+      case 1: a.FrontHolds(); break;
+      case 2: a.FrontOn("green"); break;
+      default: a.FrontOn("blue"); break;
+    }
+    const Snapshot s = a.Take();
+    const Plan plan = Decide(s, TestNow());
+    const ServerRecord* next = Committed(plan);
+    if (next == nullptr || !s.front.known() || s.front->target->hold) continue;
+    const std::string slot = s.front->target->slot;
+    const Fact<ReadyzFact>& readyz = s.slots.at(slot).readyz;
+    const bool running = s.slots.at(slot).unit.known() && s.slots.at(slot).unit->state == UnitStatus::State::kRunning;
+    if (!running || !readyz.known() || readyz->status != 200) continue;
+    const auto kept = next->slots.find(slot);
+    ASSERT_TRUE(kept != next->slots.end() && kept->second.intent.running)
+        << "seed " << seed << ": " << DebugString(plan);
+  }
+}
+
+}  // namespace
+}  // namespace lockkeeper::roll

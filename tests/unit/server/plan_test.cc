@@ -60,12 +60,6 @@ const Row kRows[] = {
        a.s().slots["green"].unready_tries = 3;
      },
      "FlippedBack", [](const ServerRecord& r) { return Serves(r, "blue"); }},
-    {"a_stall_that_hits_both_slots_is_no_reason_to_flip_back",
-     [](ASnapshot& a) {
-       a.Slot("green", 2, "v2").Rolling(kStepSoak).NotReady("green").GreenRecorded().FrontOn("green").NotReady("blue");
-       a.s().slots["green"].unready_tries = 3;
-     },
-     "NewSlotNotReady"},
     {"it_flips_back_once_for_each_operation",
      [](ASnapshot& a) {
        a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").GreenRecorded().op().flipped_back = true;

@@ -166,7 +166,8 @@ void Observer::ReadSlots(Snapshot& s, Memory& memory) {
     facts.companions = known ? Fact<int>(left) : Fact<int>(Unknown{"a companion could not be looked at"});
     const bool running = facts.unit.known() && facts.unit->state == UnitStatus::State::kRunning;
     const bool ours = entry.actual.incarnation == intent.incarnation && entry.actual.invocation == intent.invocation;
-    if (!running || !ours || !intent.running || entry.actual.port == 0) continue;
+    const bool ending = !intent.running && entry.actual.sigterm_at != Time{};
+    if (!running || !ours || ending || entry.actual.port == 0) continue;
     facts.readyz = Fact<ReadyzFact>::Of(peer_.Readyz(rec.spec, entry.actual.port));
     facts.exec_sha256 = Fact<std::string>::Of(units_.ExecutableSha256(facts.unit->id));
   }

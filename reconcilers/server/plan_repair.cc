@@ -21,6 +21,15 @@ bool OutageDecides(const Context& c) {
          (!Finished(*c.op, kStepRecord) || c.op->undoing);
 }
 
+// The stop of the old slot was recorded, and its signal has been noted or the process has ended: there is no way back.
+bool StopIsUnderWay(const OperationRecord& op, const SlotView& from) {
+  if (!Started(op, kStepStopOld)) return false;
+  if (Finished(op, kStepStopOld) || from.entry == nullptr) return true;
+  const bool ours =
+      from.actual().incarnation == from.intent().incarnation && from.actual().invocation == from.intent().invocation;
+  return !ours || from.actual().sigterm_at != Time{};
+}
+
 std::string Described(const SlotView& slot) {
   std::string text = "slot " + slot.name;
   if (slot.life == Life::kStartFailed) return text + " cannot be started: " + slot.actual().error;
@@ -47,10 +56,10 @@ Plan Restart(const Context& c, const SlotView& active, const char* reason, std::
 RuleResult FlipBackToTheOldSlot(const Context& c) {
   const OperationRecord* op = c.op;
   if (op == nullptr || op->undoing || op->outage || op->flipped_back || op->roll_outcome) return {};
-  if (IsInstall(*op) || !Finished(*op, kStepRecord) || PastReturn(*op) || c.rec.active != op->to) return {};
+  if (IsInstall(*op) || !Finished(*op, kStepRecord) || c.rec.active != op->to) return {};
   const SlotView from = c.Slot(op->from);
   const SlotView to = c.Slot(op->to);
-  if (from.life != Life::kRunning || !from.Ready()) return {};
+  if (!from.Live() || !from.Ready() || StopIsUnderWay(*op, from)) return {};
   const bool unready = to.life == Life::kRunning && to.NotReady() && to.unready_tries >= kUnreadyTries;
   const bool dead = to.Dead() || to.life == Life::kForeign;
   if (!dead && !unready) return {};
@@ -67,6 +76,10 @@ RuleResult FlipBackToTheOldSlot(const Context& c) {
   }
   ServerRecord next = Undoing(c, c.rec, CurrentStep(*op, c.spec.template_.stop.order), failure);
   next.operation->flipped_back = true;
+  // A stop that was recorded and not yet signalled is taken back. The Slot reconciler notes its signal before it sends
+  // it, so a note that came first refuses this commit.
+  next.slots[from.name].intent.running = true;
+  next.operation->started.erase(kStepStopOld);
   return c.Do(std::move(next), "FlippedBack", failure.message + "; slot " + from.name + " still serves");
 }
 

@@ -15,7 +15,7 @@ Result<UnitStatus> FakeUnits::Inspect(const std::string& unit) {
               : p.exit   ? UnitStatus::State::kExited
                          : UnitStatus::State::kRunning;
     s.started_at = p.prepared ? Time{} : p.started;
-    s.exit = p.exit;
+    if (!p.no_record) s.exit = p.exit;
     s.shim_alive = !p.exit;
     if (p.alive() && p.listens_at != Time{} && w_.wall() >= p.listens_at) s.listen_ports = {p.port};
     s.executable = p.spec.argv.empty() ? "" : p.spec.argv[0];

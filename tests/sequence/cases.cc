@@ -229,9 +229,13 @@ std::vector<Case> Make() {
   all.push_back(old_dies);
 
   Case late_death = Named("the_new_slot_dies_while_the_old_is_stopped", roll);
-  late_death.each_round =
-      Once([](Scenario& s) { return s.HasOperation() && s.record().operation->started.count(roll::kStepStopOld) != 0; },
-           [](Scenario& s) { Kill(s, "green"); });
+  late_death.each_round = Once(
+      [](Scenario& s) {  // its signal is noted: there is no way back
+        const auto old = s.record().slots.find("blue");
+        return s.HasOperation() && s.record().operation->started.count(roll::kStepStopOld) != 0 &&
+               old != s.record().slots.end() && old->second.actual.sigterm_at != Time{};
+      },
+      [](Scenario& s) { Kill(s, "green"); });
   all.push_back(late_death);
 
   Case silent = Named("the_front_is_silent_at_the_flip", [](Scenario& s) {

@@ -70,6 +70,19 @@ const Row kRows[] = {
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").NotReady("blue").GreenRecorded(); },
      "Repairing",
      [](const ServerRecord& r) { return r.active == "green" && r.slots.at("green").intent.invocation == 2; }},
+    {"a_recorded_stop_that_was_not_signalled_is_taken_back_when_the_new_slot_dies",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Rolling(kStepSoak).Begun(kStepStopOld).Dead("green").GreenRecorded();
+       a.rec().slots["blue"].intent.running = false;
+     },
+     "FlippedBack", [](const ServerRecord& r) { return Serves(r, "blue") && r.slots.at("blue").intent.running; }},
+    {"once_the_old_slots_signal_is_noted_a_dead_new_slot_is_repaired",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Rolling(kStepSoak).Begun(kStepStopOld).Dead("green").GreenRecorded();
+       a.rec().slots["blue"].intent.running = false;
+       a.rec().slots["blue"].actual.sigterm_at = TestNow().wall;
+     },
+     "Repairing", [](const ServerRecord& r) { return r.active == "green" && !r.slots.at("blue").intent.running; }},
     // Rule D
     {"the_old_slot_is_not_stopped_before_the_front_is_seen_off_it",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepSoak).GreenRecorded(); },

@@ -97,11 +97,11 @@ class Cache::Impl {
     return it == objects_.end() ? nullptr : it->second.object;
   }
 
-  std::vector<ObjectPtr> List(const std::string& namespace_) const {
+  std::vector<ObjectPtr> List(const std::string& ns) const {
     std::vector<ObjectPtr> out;
     MutexLock lock(mutex_);
-    for (auto it = objects_.lower_bound({namespace_, ""}); it != objects_.end(); ++it) {
-      if (!namespace_.empty() && it->first.namespace_ != namespace_) break;
+    for (auto it = objects_.lower_bound({ns, ""}); it != objects_.end(); ++it) {
+      if (!ns.empty() && it->first.namespace_ != ns) break;
       out.push_back(it->second.object);
     }
     return out;

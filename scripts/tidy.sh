@@ -9,6 +9,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 seconds=${LK_TIDY_SECONDS:-300}
 build=build/clang
+commands=build/tidy
 
 files=("$@")
 if ((${#files[@]} == 0)); then
@@ -18,9 +19,12 @@ if ((${#files[@]} == 0)); then
   mapfile -t files < <(git diff --name-only --diff-filter=d "${range[@]}" -- '*.cc' | grep -v '^tests/' | sort)
 fi
 scripts/build.sh clang configure
+# What follows the compiler's own command there (the pass makes no code and touches its outputs) is none of tidy's.
+mkdir -p "$commands"
+sed -E 's/ && [^"]*"/"/' "$build/compile_commands.json" >"$commands/compile_commands.json"
 known=()
 for file in "${files[@]}"; do
-  [[ -f $file ]] && grep -qF "\"$root/$file\"" "$build/compile_commands.json" && known+=("$file")
+  [[ -f $file ]] && grep -qF "\"$root/$file\"" "$commands/compile_commands.json" && known+=("$file")
 done
 ((${#known[@]})) || {
   echo "tidy: no changed file to look at"
@@ -31,13 +35,13 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 # Time of the machine and not of this shell: the workers are shells of their own.
 end=$(($(cut -d. -f1 /proc/uptime) + seconds))
-export out end build
+export out end commands
 one() {
   local checks=$1 pass=$2 file=$3 left=$((end - $(cut -d. -f1 /proc/uptime))) rc=0
   if ((left <= 0)); then
     rc=124
   else
-    timeout "$left" clang-tidy-14 -p "$build" --quiet --checks="$checks" --warnings-as-errors='*' "$file" \
+    timeout "$left" clang-tidy-14 -p "$commands" --quiet --checks="$checks" --warnings-as-errors='*' "$file" \
       >"$out/$pass.${file//\//_}.txt" 2>/dev/null || rc=$?
   fi
   case $rc in

@@ -93,7 +93,9 @@ Status Actor::Do(const Snapshot&, const RefreshToken& effect) {
 Status Actor::Do(const Snapshot&, const PointCurrent& effect) {
   LK_RETURN_IF_ERROR(files_.PointLink(effect.link, effect.target));
   if (effect.path_link.empty() || effect.path_target.empty()) return Status::Ok();
-  return files_.PointLink(effect.path_link, effect.path_target);
+  // The second link is a courtesy: one that another tool owns, or that the agent may not write, is left alone.
+  (void)files_.PointLink(effect.path_link, effect.path_target).ok();
+  return Status::Ok();
 }
 
 // A document that is there already is left as it is: what was asked for once is not asked for twice.

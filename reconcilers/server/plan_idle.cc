@@ -87,17 +87,21 @@ RuleResult FollowTheActiveSlot(const Context& c) {
                          !c.rec.member_token_retry.Passed(c.now);
     if (!resting) return RefreshMemberToken(c, active, c.rec, "");
   }
+  if (c.spec.member_token && !c.rec.member_token_error.empty() &&
+      c.rec.member_token_of == TokenOwner(active.name, intent)) {
+    ServerRecord next = c.rec;  // the slot it was meant for is not the active one any more
+    next.member_token_error.clear();
+    next.member_token_retry = Deadline{};
+    return c.Do(std::move(next), "MemberToken", "the members hold the token of slot " + active.name);
+  }
   const std::string& path = intent.build.path;
-  if (!path.empty() && c.rec.link_of != path && c.rec.link_of != "failed:" + path) {
+  if (!path.empty() && c.rec.link_of != path) {
     ServerRecord done = c.rec;
     done.link_of = path;
-    ServerRecord failed = c.rec;  // best effort; tried again with the next build
-    failed.link_of = "failed:" + path;
     PointCurrent effect{c.layout.current, path, c.spec.layout.path_link,
                         intent.unit.argv.empty() ? "" : intent.unit.argv[0]};
     return c.Effect(std::move(effect), "PointingLink",
-                    c.layout.current + " points to the release of slot " + active.name, std::move(done),
-                    std::move(failed));
+                    c.layout.current + " points to the release of slot " + active.name, std::move(done));
   }
   if (c.op == nullptr && c.spec.seed && c.spec.seed->harvest && !c.rec.harvested) {
     ServerRecord done = c.rec;

@@ -7,6 +7,8 @@
 namespace lockkeeper::roll {
 namespace {
 
+constexpr Duration kSeedPatience = Seconds(5);  // of the shared files, local writes of a few kilobytes
+
 // A step that brings the new slot up has failed. A first install never ends by it: it tries again, more slowly each
 // time, and an edit of the spec renders it again.
 HandlerResult FailStart(const Context& c, Draft& d, const char* step, const Failure& failure) {
@@ -129,7 +131,7 @@ HandlerResult DoRender(const Context& c, Draft& d) {
 
 HandlerResult DoSeed(const Context& c, Draft& d) {
   const OperationRecord& op = *c.op;
-  Begin(c, d, kStepSeed, std::nullopt, "slot " + op.to + " is cleared and seeded");
+  Begin(c, d, kStepSeed, kSeedPatience, "slot " + op.to + " is cleared and seeded");
   const SlotView stale = c.Slot(op.to);
   if (stale.entry != nullptr) {
     SlotIntent& intent = d.next.slots[op.to].intent;
@@ -153,7 +155,8 @@ HandlerResult DoSeed(const Context& c, Draft& d) {
   ServerRecord done = c.rec;
   c.FinishStep(done, kStepSeed);
   std::optional<ServerRecord> failed;
-  if (op.kind != kKindInstall) {
+  // One write that fails may be a moment's trouble; one that still fails after its time is not.
+  if (op.kind != kKindInstall && c.DeadlinePassed(kStepSeed)) {
     failed = Undoing(c, c.rec, kStepSeed, {"SeedFailed", "slot " + op.to + " cannot be seeded: {error}"});
   }
   return NotYet(c.Effect(std::move(effect), "Seeding", "the shared files go to slot " + op.to, std::move(done),

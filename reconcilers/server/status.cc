@@ -247,7 +247,9 @@ class ServerConditions {
                     " serves on; set spec.version to another one, or `lockkeeper retry` its last Upgrade";
       return sum;
     }
-    if (serves) {
+    // What a first install leaves for its users (the harvested kubeconfig) is there only once it has ended.
+    const bool installing = c_.op != nullptr && IsInstall(*c_.op);
+    if (serves && !installing) {
       sum.settling = Settling::kCurrent;
       sum.reason = reason::kAsDesired;
       sum.message = "slot " + active_.name + " serves " + c_.rec.version;
@@ -265,7 +267,8 @@ class ServerConditions {
       sum.message = "set version or installVersion, or make an Upgrade";
       return sum;
     }
-    if (c_.rec.active.empty()) {
+    if (installing || c_.rec.active.empty()) {
+      if (installing) sum.ready = ConditionStatus::kFalse;
       sum.reason = reason::kInstalling;
       sum.message = OperationText(*c_.op) + " is under way" + LastTry(in_.last_error);
     } else {

@@ -38,6 +38,11 @@ class FakeLedger : public Ledger {
     listeners_.push_back(std::move(listener));
   }
 
+  // Tests: a document that somebody else wrote; no call of the agent.
+  void Plant(const std::string& kind, const std::string& key, std::string json) {
+    documents_[{kind, key}] = std::move(json);
+    ++documents_changed_;
+  }
   // Tests: the record without the port, the ledger as of an earlier copy, another ledger, errors.
   ServerRecord& Peek(const ServerKey& key) { return records_[key]; }
   void SetId(std::string id) { info_.id = std::move(id); }

@@ -263,7 +263,7 @@ void World::KillProcess(const std::string& unit, int signal) {
 
 void World::Reboot() {
   clock.Reboot(Seconds(20));
-  for (auto& [name, p] : units) {   // what was started stays on record, as of an earlier boot
+  for (auto& [name, p] : units) {  // what was started stays on record, as of an earlier boot
     if (p.exit) continue;
     p.exit = UnitExit{wall(), 0, 0, false, false};
     p.no_record = true;

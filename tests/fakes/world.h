@@ -56,7 +56,7 @@ struct Process {
   std::optional<Time> sigterm;
   int terms = 0;
   std::optional<UnitExit> exit;
-  bool no_record = false;         // it went with the host: nobody wrote down how it ended
+  bool no_record = false;  // it went with the host: nobody wrote down how it ended
   Time unready_until{};
   bool wrote_files = false;
   // Its elector.

@@ -313,6 +313,10 @@ std::string RunCase(Scenario& s, const Case& c) {
   };
   if (!s.RunUntil(ended)) return failed("it did not end");
   if (!s.Settle()) return failed("it did not settle");
+  // A token that could not be written is tried again 5 s later, beside everything else.
+  const bool followed = s.RunUntil([&] { return s.record().member_token_error.empty(); });
+  if (!followed) return failed("the members' token stays behind");
+  if (!s.Settle()) return failed("it did not settle again");
   const OutcomeRecord outcome = *s.OutcomeOf(c.operation);
   if (outcome.outcome != c.outcome) {
     return failed("outcome " + std::string(EnumName(outcome.outcome)) + " (" + outcome.reason + ": " + outcome.message +

@@ -163,7 +163,7 @@ void Scenario::ApplyRoll(const std::string& name, const std::string& version,
     doc.name = "kcp-" + version;
     doc.server = key.name;
     doc.version = version;
-    LK_CHECK(world.ledger.PutDocument(kReleaseDocument, doc.Key(), doc.ToJson().Dump()).ok());
+    world.ledger.Plant(kReleaseDocument, doc.Key(), doc.ToJson().Dump());
   }
   if (edit) edit(object.spec);
   world.outage_allowed = world.outage_allowed || object.spec.planned_outage;
@@ -193,7 +193,7 @@ void Scenario::ApplyChildRoll(const std::string& upgrade, const std::string& nam
   doc.name = "kcp-" + version;
   doc.server = key.name;
   doc.version = version;
-  LK_CHECK(world.ledger.PutDocument(kReleaseDocument, doc.Key(), doc.ToJson().Dump()).ok());
+  world.ledger.Plant(kReleaseDocument, doc.Key(), doc.ToJson().Dump());
   Roll object;
   object.metadata.namespace_ = key.ns;
   object.metadata.name = name;

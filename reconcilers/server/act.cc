@@ -23,7 +23,7 @@ Commit WithError(Commit commit, const std::string& error) {
 }  // namespace
 
 Status Actor::Act(const Snapshot& s, const Step& step) {
-  const Status done = std::visit([&](const auto& action) { return Do(s, action); }, step.action);
+  Status done = std::visit([&](const auto& action) { return Do(s, action); }, step.action);
   if (done.ok()) {
     if (!step.then) return done;
     Commit then = *step.then;
@@ -132,7 +132,7 @@ Status Actor::Do(const Snapshot&, const DrainBackend& effect) {
 
 // 5 s (the port's). Repeating: uid and resourceVersion are preconditions, so it cannot hit a successor.
 Status Actor::Do(const Snapshot& s, const DeleteLease& effect) {
-  const Status status = peer_.DeleteLease(s.record->spec, effect.lease);
+  Status status = peer_.DeleteLease(s.record->spec, effect.lease);
   if (status.code() == Code::kNotFound || status.code() == Code::kPrecondition || status.code() == Code::kConflict) {
     return Status::Ok();  // it moved or is gone: the next pass sees what stands there now
   }

@@ -249,13 +249,14 @@ Plan Context::Stall(std::string reason, std::string message, std::vector<NextAct
 
 Plan Context::FrontSilentPlan() const {
   const std::string why = s.front.absent() ? "it does not exist on this host" : s.front.why();
-  return Stall("FrontSilent", "the front " + FrontName() + " does not answer: " + why,
-               {Action_("InspectFront",
-                        "kubectl describe front " + (spec.front_ref ? spec.front_ref->name : "") + " -n " + rec.key.ns,
-                        "none")});
+  return Stall(
+      "FrontSilent", "the front " + FrontName() + " does not answer: " + why,
+      {MakeAction("InspectFront",
+                  "kubectl describe front " + (spec.front_ref ? spec.front_ref->name : "") + " -n " + rec.key.ns,
+                  "none")});
 }
 
-NextAction Context::Action_(std::string code, std::string command, std::string risk) const {
+NextAction Context::MakeAction(std::string code, std::string command, std::string risk) const {
   NextAction action;
   action.code = std::move(code);
   action.command = std::move(command);

@@ -101,7 +101,7 @@ class Context {
   Plan Stall(std::string reason, std::string message, std::vector<NextAction> actions = {},
              std::optional<Duration> requeue = {}) const;
   Plan FrontSilentPlan() const;
-  NextAction Action_(std::string code, std::string command, std::string risk) const;
+  NextAction MakeAction(std::string code, std::string command, std::string risk) const;
 
   // How soon a wait looks again where nothing wakes it: 50 ms first, then 200 ms (the seed's poll).
   Duration Poll(std::optional<Time> since) const;

@@ -52,7 +52,8 @@ Check Commands(const Context& c) {
     if (sha.known()) continue;
     if (sha.unknown()) return Make("CommandsExist", CheckState::kUnknown, "spec.template.command", sha.why());
     return OnHost("CommandsExist", reason::kCommandNotFound, "spec.template.command",
-                  path + " does not exist or is not executable", c.Action_("ProvideCommand", "ls -l " + path, "none"));
+                  path + " does not exist or is not executable",
+                  c.MakeAction("ProvideCommand", "ls -l " + path, "none"));
   }
   return Passed("CommandsExist");
 }
@@ -67,12 +68,12 @@ Check SharedFiles(const Context& c) {
   std::string names;
   for (const std::string& name : *missing) names += (names.empty() ? "" : ", ") + name;
   return OnHost("SharedFiles", reason::kSharedFileMissing, "spec.seed.files", names + " missing in " + c.layout.shared,
-                c.Action_("ProvideSharedFiles", "ls -la " + c.layout.shared, "none"));
+                c.MakeAction("ProvideSharedFiles", "ls -la " + c.layout.shared, "none"));
 }
 
 Check Front(const Context& c) {
   if (!c.HasFront()) return Passed("FrontAnswers", "no front");
-  const NextAction look = c.Action_("InspectFront", "kubectl describe front " + c.spec.front_ref->name, "none");
+  const NextAction look = c.MakeAction("InspectFront", "kubectl describe front " + c.spec.front_ref->name, "none");
   if (!c.s.front_claimed_by.empty()) {
     return OnHost("FrontAnswers", reason::kFrontClaimed, "spec.frontRef.name",
                   "the front is claimed by Server " + c.s.front_claimed_by + " already", look);
@@ -138,7 +139,7 @@ Check DiskSpace(const Context& c) {
   if (*free >= kFreeBytes) return Passed("DiskSpace");
   return OnHost("DiskSpace", reason::kDiskFull, "",
                 std::to_string(*free >> 20) + " MiB are free below " + c.s.host.data_dir + ", and 64 MiB are needed",
-                c.Action_("FreeDisk", "df -h " + c.s.host.data_dir, "none"));
+                c.MakeAction("FreeDisk", "df -h " + c.s.host.data_dir, "none"));
 }
 
 Check ActiveSlotKnown(const Context& c) {
@@ -210,7 +211,7 @@ std::vector<Check> RunPreflight(const Context& c) {
     Check check = Make("ReleaseReady", failed || build.absent() ? CheckState::kFailed : CheckState::kUnknown,
                        "spec.releaseRef", build.absent() ? "Release " + wanted + " does not exist" : build.why());
     check.reason = build.absent() ? reason::kReleaseNotFound : reason::kReconciling;
-    check.action = c.Action_("InspectRelease", "kubectl describe release " + wanted + " -n " + c.rec.key.ns, "none");
+    check.action = c.MakeAction("InspectRelease", "kubectl describe release " + wanted + " -n " + c.rec.key.ns, "none");
     checks.push_back(std::move(check));
   }
   checks.push_back(Commands(c));
@@ -310,7 +311,7 @@ HandlerResult DoPreflight(const Context& c, Draft& d) {
   if (Paused(c)) {
     const std::string tail = " " + c.op->name + " -n " + c.rec.key.ns;
     HandlerResult wait = WaitAtGate(c, d, kStepPreflight, "Paused", "paused before anything is touched",
-                                    {c.Action_("Resume", "lockkeeper resume" + tail, "none")});
+                                    {c.MakeAction("Resume", "lockkeeper resume" + tail, "none")});
     wait.plan = with_checks(std::move(*wait.plan));
     return wait;
   }

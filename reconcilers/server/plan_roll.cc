@@ -216,12 +216,12 @@ HandlerResult DoGates(const Context& c, Draft& d) {
   }
   if (gated && !approved) {
     return WaitAtGate(c, d, kStepGates, "WaitingForApproval", GateText(c),
-                      {c.Action_("Approve", "lockkeeper approve" + tail, "clients move to the new build"),
-                       c.Action_("Abort", "lockkeeper abort" + tail, "none: the old slot goes on serving")});
+                      {c.MakeAction("Approve", "lockkeeper approve" + tail, "clients move to the new build"),
+                       c.MakeAction("Abort", "lockkeeper abort" + tail, "none: the old slot goes on serving")});
   }
   if (Paused(c)) {
     return WaitAtGate(c, d, kStepGates, "Paused", "paused before the flip",
-                      {c.Action_("Resume", "lockkeeper resume" + tail, "none")});
+                      {c.MakeAction("Resume", "lockkeeper resume" + tail, "none")});
   }
   const bool waited = d.op().waiting_since.has_value();
   const Time since = waited ? d.op().waiting_since->wall : c.now.wall;
@@ -301,7 +301,7 @@ HandlerResult DoSoak(const Context& c, Draft& d) {
   }
   if (Paused(c)) {
     return WaitAtGate(c, d, kStepSoak, "Paused", "paused before the old slot is stopped",
-                      {c.Action_("Resume", "lockkeeper resume " + c.op->name + " -n " + c.rec.key.ns, "none")});
+                      {c.MakeAction("Resume", "lockkeeper resume " + c.op->name + " -n " + c.rec.key.ns, "none")});
   }
   LeaveGate(c, d);
   if (c.Slot(c.op->to).NotReady()) {

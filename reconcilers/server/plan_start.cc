@@ -22,9 +22,9 @@ HandlerResult FailStart(const Context& c, Draft& d, const char* step, const Fail
   }
   const SlotView fresh = c.Slot(op.to);
   const std::vector<NextAction> actions = {
-      c.Action_("Logs", "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns, "none"),
-      c.Action_("EditServer", "kubectl edit server " + c.rec.key.name + " -n " + c.rec.key.ns,
-                "none: nothing serves yet, and the edit is rendered again")};
+      c.MakeAction("Logs", "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns, "none"),
+      c.MakeAction("EditServer", "kubectl edit server " + c.rec.key.name + " -n " + c.rec.key.ns,
+                   "none: nothing serves yet, and the edit is rendered again")};
   if (!fresh.Dead()) return NotYet(c.Stall(failure.reason, failure.message, actions));
   const bool back_off = c.rec.repair_not_before.IsSet() && !c.rec.repair_not_before.Passed(c.now);
   if (back_off) {
@@ -102,7 +102,7 @@ HandlerResult ReadyNoMore(const Context& c, Draft& d) {
 HandlerResult DoRender(const Context& c, Draft& d) {
   if (Paused(c)) {
     return WaitAtGate(c, d, kStepRender, "Paused", "paused before anything is touched",
-                      {c.Action_("Resume", "lockkeeper resume " + c.op->name + " -n " + c.rec.key.ns, "none")});
+                      {c.MakeAction("Resume", "lockkeeper resume " + c.op->name + " -n " + c.rec.key.ns, "none")});
   }
   LeaveGate(c, d);
   if (auto retaken = RetakeOldBackup(c, d)) return std::move(*retaken);

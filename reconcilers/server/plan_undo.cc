@@ -16,9 +16,9 @@ Plan StillStanding(const Context& c, std::string reason, std::string message) {
   if (!c.DeadlinePassed(kUndo)) return c.Wait(std::move(reason), std::move(message), Milliseconds(100));
   const std::string verb = " " + c.op->roll_name + " -n " + c.rec.key.ns;
   return c.Stall("UndoIncomplete", "the undo is past its deadline and goes on; still standing: " + message,
-                 {c.Action_("Logs", "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns, "none"),
-                  c.Action_("Abandon", "lockkeeper abandon" + verb,
-                            "ends the operation; what still stands is put right as repair")},
+                 {c.MakeAction("Logs", "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns, "none"),
+                  c.MakeAction("Abandon", "lockkeeper abandon" + verb,
+                               "ends the operation; what still stands is put right as repair")},
                  Milliseconds(500));
 }
 

@@ -261,21 +261,21 @@ class ServerConditions {
       sum.message = "stopped by lockkeeper stop";
       return sum;
     }
-    if (c_.rec.active.empty() && c_.op == nullptr) {
+    if (c_.op != nullptr && (installing || c_.rec.active.empty())) {
+      sum.ready = ConditionStatus::kFalse;
+      sum.reason = reason::kInstalling;
+      sum.message = OperationText(*c_.op) + " is under way" + LastTry(in_.last_error);
+      return sum;
+    }
+    if (c_.op == nullptr && c_.rec.active.empty()) {
       sum.settling = Settling::kCurrent;
       sum.reason = reason::kNotInstalled;
       sum.message = "set version or installVersion, or make an Upgrade";
       return sum;
     }
-    if (installing || c_.rec.active.empty()) {
-      if (installing) sum.ready = ConditionStatus::kFalse;
-      sum.reason = reason::kInstalling;
-      sum.message = OperationText(*c_.op) + " is under way" + LastTry(in_.last_error);
-    } else {
-      sum.reason = active_.Ready() ? reason::kFrontNotObserved : reason::kActiveSlotDown;
-      sum.message =
-          "slot " + active_.name + (active_.Ready() ? " is ready and the front is not seen on it" : " is not ready");
-    }
+    sum.reason = active_.Ready() ? reason::kFrontNotObserved : reason::kActiveSlotDown;
+    sum.message =
+        "slot " + active_.name + (active_.Ready() ? " is ready and the front is not seen on it" : " is not ready");
     return sum;
   }
 
@@ -378,13 +378,14 @@ ServerStatus SummarizeServer(const StatusInput& in, const ServerStatus& before, 
     out.rejected.push_back(std::move(line));
   }
   if (rec.repairs >= kManyRepairs && !rec.operation && rec.previous_build && !rec.previous_build->path.empty()) {
-    out.next_actions.push_back(c.Action_("RollBack", "lockkeeper rollback " + rec.key.name + " -n " + rec.key.ns,
-                                         "a roll to " + rec.previous_build->version + ", the build before this one"));
+    out.next_actions.push_back(
+        c.MakeAction("RollBack", "lockkeeper rollback " + rec.key.name + " -n " + rec.key.ns,
+                     "a roll to " + rec.previous_build->version + ", the build before this one"));
   }
   if (rec.store_touched_by_new_build && !rec.operation) {
-    out.next_actions.push_back(c.Action_("RerunOldBootstrap",
-                                         "lockkeeper restart " + rec.key.name + " -n " + rec.key.ns,
-                                         "one more roll; the old build writes its own bootstrap objects again"));
+    out.next_actions.push_back(c.MakeAction("RerunOldBootstrap",
+                                            "lockkeeper restart " + rec.key.name + " -n " + rec.key.ns,
+                                            "one more roll; the old build writes its own bootstrap objects again"));
   }
   out.conditions = ServerConditions(in, c, before, generation).All();
   return out;

@@ -111,6 +111,7 @@ TEST_F(RestartTest, ACrashLoopBacksOffAndCanBeStopped) {
 TEST_F(RestartTest, KillEndsItForGood) {
   ASSERT_TRUE(units_->Start(Front("127.0.0.1:0"), 1).ok());
   const UnitStatus status = AwaitPort("lk-front");
+  ASSERT_TRUE(WaitUntil([&] { return Starts().size() == 1; }));  // its listener was there before it ran
   ASSERT_TRUE(units_->Kill(status.id).ok());
   EXPECT_TRUE(AwaitExit("lk-front").exit->killed_by_us);
   EXPECT_EQ(Starts().size(), 1u);

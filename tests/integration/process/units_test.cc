@@ -1,8 +1,10 @@
 // The driver Process with real shims and real processes.
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include <thread>
 
 #include "api/base/file.h"
+#include "api/base/unique_fd.h"
+#include "reconcilers/process/proc_fs.h"
 #include "reconcilers/process/shim_client.h"
 #include "reconcilers/process/shim_io.h"
 #include "reconcilers/process/unit_folder.h"
@@ -45,6 +49,37 @@ TEST_F(ProcessTest, StartsAProcessInASessionOfItsOwnAndFindsItsPort) {
   EXPECT_EQ(output[0], "hello");
   EXPECT_EQ(output[1].find("abc.def"), std::string::npos) << output[1];
   EXPECT_EQ(*units_->List(), std::vector<std::string>{"lk-a"});
+}
+
+// Connections of a listener have its port, too; and a host has thousands of sockets that are not the unit's.
+TEST(ProcFs, OnlyListenersOfTheProcessCountOldestFirst) {
+  const auto listen_on = [](int family) {
+    UniqueFd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return fd && listen(fd.get(), 8) == 0 ? std::move(fd) : UniqueFd();
+  };
+  const auto port_of = [](const UniqueFd& fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return static_cast<int>(ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                                                : reinterpret_cast<sockaddr_in*>(&address)->sin_port));
+  };
+  const std::vector<int> before = ListenPorts(getpid());
+  const UniqueFd first = listen_on(AF_INET);
+  ASSERT_TRUE(first);
+  std::vector<int> wanted = {port_of(first)};
+  const UniqueFd second = listen_on(AF_INET6);  // where the host has it
+  if (second) wanted.push_back(port_of(second));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(wanted[0]));
+  const UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  const UniqueFd accepted(accept4(first.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(before, std::vector<int>{});
+  EXPECT_EQ(ListenPorts(getpid()), wanted);
 }
 
 TEST_F(ProcessTest, AStartRepeatedIsHarmless) {

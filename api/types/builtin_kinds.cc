@@ -6,16 +6,6 @@ namespace lockkeeper::types_internal {
 
 namespace {
 
-PrinterColumn Column(std::string name, std::string type, std::string path, std::string description, int priority = 0) {
-  PrinterColumn column;
-  column.name = std::move(name);
-  column.type = std::move(type);
-  column.json_path = std::move(path);
-  column.description = std::move(description);
-  column.priority = priority;
-  return column;
-}
-
 PrinterColumn Cell(std::string name, std::string type, Json (*cell)(const Json&), std::string description,
                    int priority = 0) {
   PrinterColumn column = Column(std::move(name), std::move(type), "", std::move(description), priority);

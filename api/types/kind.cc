@@ -11,9 +11,7 @@
 
 namespace lockkeeper {
 
-namespace {
-
-PrinterColumn Column(std::string name, std::string type, std::string path, std::string description, int priority = 0) {
+PrinterColumn Column(std::string name, std::string type, std::string path, std::string description, int priority) {
   PrinterColumn column;
   column.name = std::move(name);
   column.type = std::move(type);
@@ -22,6 +20,8 @@ PrinterColumn Column(std::string name, std::string type, std::string path, std::
   column.priority = priority;
   return column;
 }
+
+namespace {
 
 PrinterColumn ConditionColumn(const std::string& condition, const std::string& description, int priority = 0) {
   return Column(condition, "string", ".status.conditions[?(@.type==\"" + condition + "\")].status", description,

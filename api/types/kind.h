@@ -29,6 +29,9 @@ struct PrinterColumn {
   Json (*cell)(const Json& object) = nullptr;
 };
 
+// A column that shows the value at `path`.
+PrinterColumn Column(std::string name, std::string type, std::string path, std::string description, int priority = 0);
+
 struct KindInfo {
   std::string group;  // "" for core
   std::string version;

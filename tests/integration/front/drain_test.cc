@@ -29,6 +29,14 @@ Pair Settled(TestFront& front, const ManualBackend& backend, int turns = 3) {
   return p;
 }
 
+// The same, with one more request that the server has read and not answered.
+Pair Asking(TestFront& front, const ManualBackend& backend) {
+  Pair p = Settled(front, backend);
+  EXPECT_TRUE(p.client.Send("?"));
+  EXPECT_EQ(p.server.Read(1), "?");
+  return p;
+}
+
 class Drain : public testing::Test {
  protected:
   Drain() { EXPECT_TRUE(front_.Point("blue", blue_.address(), 1)); }
@@ -53,9 +61,7 @@ TEST_F(Drain, AnAnsweredConnectionIsClosedInOrderLongBeforeTheDeadline) {
 }
 
 TEST_F(Drain, ARequestOnItsWayIsAnsweredFirst) {
-  Pair p = Settled(front_, blue_);
-  ASSERT_TRUE(p.client.Send("?"));
-  ASSERT_EQ(p.server.Read(1), "?");
+  Pair p = Asking(front_, blue_);
   ASSERT_TRUE(Flip());
   EXPECT_EQ(Begin(60), 1);
   // Longer than the quiet point's silence: an unanswered request is none.
@@ -86,9 +92,7 @@ TEST_F(Drain, AWatchThatStillStreamsIsClosedAtOnce) {
 }
 
 TEST_F(Drain, WhoIsNotAnsweredByTheDeadlineIsCutWithAReset) {
-  Pair p = Settled(front_, blue_);
-  ASSERT_TRUE(p.client.Send("?"));
-  ASSERT_EQ(p.server.Read(1), "?");
+  Pair p = Asking(front_, blue_);
   ASSERT_TRUE(Flip());
   EXPECT_EQ(Begin(0.1), 1);
   EXPECT_EQ(p.client.ReadToEnd(), End::kReset);
@@ -99,9 +103,7 @@ TEST_F(Drain, WhoIsNotAnsweredByTheDeadlineIsCutWithAReset) {
 }
 
 TEST_F(Drain, ASecondDrainMayOnlyShortenTheDeadline) {
-  Pair p = Settled(front_, blue_);
-  ASSERT_TRUE(p.client.Send("?"));
-  ASSERT_EQ(p.server.Read(1), "?");
+  Pair p = Asking(front_, blue_);
   ASSERT_TRUE(Flip());
   EXPECT_EQ(Begin(0.2), 1);
   EXPECT_EQ(Begin(600), 1);  // lengthens nothing
@@ -129,9 +131,7 @@ TEST_F(Drain, ADrainOfABackendThatNobodyIsOnAnswersZero) {
 }
 
 TEST_F(Drain, ASetBackToADrainingBackendCancelsItsDrain) {
-  Pair p = Settled(front_, blue_);
-  ASSERT_TRUE(p.client.Send("?"));
-  ASSERT_EQ(p.server.Read(1), "?");
+  Pair p = Asking(front_, blue_);
   ASSERT_TRUE(Flip());
   EXPECT_EQ(Begin(0.15), 1);
   EXPECT_EQ(front_.Get().open.at(0).draining, 1);

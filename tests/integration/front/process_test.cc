@@ -284,45 +284,47 @@ TEST(FrontProcess, AFlagThatMakesNoSenseEndsWith2) {
   EXPECT_EQ(WEXITSTATUS(front.WaitEnd()), 2);
 }
 
-TEST(FrontProcess, SigtermAnswersWhatIsOnItsWayAndThenEnds) {
+// A front that was told to stop while a request is on its way.
+struct Stopping {
+  Stopping() {
+    front.Start({});
+    EXPECT_TRUE(front.Up());
+    EXPECT_TRUE(front.Set(TargetAt("blue", blue.address(), 1)).ok());
+    address = front.Address();
+    client = Peer::Connect(address);
+    EXPECT_TRUE(client.Send("?"));
+    server = blue.Accept();
+    EXPECT_EQ(server.Read(1), "?");
+    front.Signal(SIGTERM);
+  }
+  void EndsWell() {
+    const int status = front.WaitEnd();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
   ManualBackend blue;
   FrontProcess front;
-  front.Start({});
-  ASSERT_TRUE(front.Up());
-  ASSERT_TRUE(front.Set(TargetAt("blue", blue.address(), 1)).ok());
-  const std::string address = front.Address();
-  const Peer client = Peer::Connect(address);
-  ASSERT_TRUE(client.Send("?"));
-  Peer server = blue.Accept();
-  ASSERT_EQ(server.Read(1), "?");
-  front.Signal(SIGTERM);
+  std::string address;
+  Peer client;
+  Peer server;
+};
+
+TEST(FrontProcess, SigtermAnswersWhatIsOnItsWayAndThenEnds) {
+  Stopping s;
   // Each connection that still comes in is ended on both sides, so that none is waited for.
-  ASSERT_TRUE(Eventually([&] { return !Peer::Connect(address).ok() || !blue.Accept().ok(); }));
-  EXPECT_TRUE(client.StaysSilent(milliseconds(50)));
-  ASSERT_TRUE(server.Send("!"));
-  EXPECT_EQ(client.Read(1), "!");
-  EXPECT_EQ(client.ReadToEnd(), End::kEof);
-  const int status = front.WaitEnd();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  ASSERT_TRUE(Eventually([&] { return !Peer::Connect(s.address).ok() || !s.blue.Accept().ok(); }));
+  EXPECT_TRUE(s.client.StaysSilent(milliseconds(50)));
+  ASSERT_TRUE(s.server.Send("!"));
+  EXPECT_EQ(s.client.Read(1), "!");
+  EXPECT_EQ(s.client.ReadToEnd(), End::kEof);
+  s.EndsWell();
 }
 
 TEST(FrontProcess, ASecondSigtermCutsAtOnce) {
-  ManualBackend blue;
-  FrontProcess front;
-  front.Start({});
-  ASSERT_TRUE(front.Up());
-  ASSERT_TRUE(front.Set(TargetAt("blue", blue.address(), 1)).ok());
-  const std::string address = front.Address();
-  const Peer client = Peer::Connect(address);
-  ASSERT_TRUE(client.Send("?"));
-  Peer server = blue.Accept();
-  ASSERT_EQ(server.Read(1), "?");
-  front.Signal(SIGTERM);
-  ASSERT_TRUE(Eventually([&] { return !Peer::Connect(address).ok(); }));
-  front.Signal(SIGTERM);
-  EXPECT_EQ(client.ReadToEnd(), End::kReset);
-  const int status = front.WaitEnd();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  Stopping s;
+  ASSERT_TRUE(Eventually([&] { return !Peer::Connect(s.address).ok(); }));
+  s.front.Signal(SIGTERM);
+  EXPECT_EQ(s.client.ReadToEnd(), End::kReset);
+  s.EndsWell();
 }
 
 TEST(FrontProcess, OutOfDescriptorsItPausesAndLosesNobody) {

@@ -20,6 +20,21 @@ std::string Pattern(size_t size, unsigned seed) {
   return data;
 }
 
+// A connection through a front: its client has said `words`, of which the server has read the first `read` bytes.
+struct Link {
+  explicit Link(FrontLimits limits = {}, const std::string& words = "x", size_t read = 1) : front(limits) {
+    EXPECT_TRUE(front.Point("blue", backend.address()));
+    client = front.Connect();
+    EXPECT_TRUE(client.Send(words));
+    server = backend.Accept();
+    EXPECT_TRUE(server.Read(read));
+  }
+  ManualBackend backend;
+  TestFront front;
+  Peer client;
+  Peer server;
+};
+
 TEST(Relay, AClientThatHalfClosesStillGetsItsAnswer) {
   ManualBackend backend;
   TestFront front;
@@ -58,47 +73,29 @@ TEST(Relay, AServerThatHalfClosesStillReadsTheClient) {
 }
 
 TEST(Relay, AResetOfTheClientReachesTheServerAsAReset) {
-  ManualBackend backend;
-  TestFront front;
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send("x"));
-  Peer server = backend.Accept();
-  ASSERT_TRUE(server.Read(1));
-  client.Reset();
-  EXPECT_EQ(server.ReadToEnd(), End::kReset);
+  Link link;
+  link.client.Reset();
+  EXPECT_EQ(link.server.ReadToEnd(), End::kReset);
 }
 
 TEST(Relay, AResetOfTheServerReachesTheClientBehindTheBytesBeforeIt) {
-  ManualBackend backend;
-  TestFront front;
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send("x"));
-  Peer server = backend.Accept();
-  ASSERT_TRUE(server.Read(1));
-  ASSERT_TRUE(server.Send("last words"));
+  Link link;
+  ASSERT_TRUE(link.server.Send("last words"));
   // They must be with the front before the reset throws away what was not sent.
-  ASSERT_TRUE(Eventually([&] { return UnackedBytes(server.fd()) == 0; }));
-  server.Reset();
+  ASSERT_TRUE(Eventually([&] { return UnackedBytes(link.server.fd()) == 0; }));
+  link.server.Reset();
   std::string words;
-  EXPECT_EQ(client.ReadToEnd(&words), End::kReset);
+  EXPECT_EQ(link.client.ReadToEnd(&words), End::kReset);
   EXPECT_EQ(words, "last words");
 }
 
 TEST(Relay, AServerThatAnswersWithoutReadingAllStillHasItsAnswerDelivered) {
-  ManualBackend backend;
-  TestFront front;
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send(Pattern(300'000, 1)));
-  Peer server = backend.Accept();
-  ASSERT_TRUE(server.Read(10));
-  ASSERT_TRUE(server.Send("too large"));
-  ASSERT_TRUE(Eventually([&] { return UnackedBytes(server.fd()) == 0; }));
-  server.Close();  // with bytes unread: the kernel resets
+  Link link({}, Pattern(300'000, 1), 10);
+  ASSERT_TRUE(link.server.Send("too large"));
+  ASSERT_TRUE(Eventually([&] { return UnackedBytes(link.server.fd()) == 0; }));
+  link.server.Close();  // with bytes unread: the kernel resets
   std::string answer;
-  client.ReadToEnd(&answer);
+  link.client.ReadToEnd(&answer);
   EXPECT_EQ(answer, "too large");
 }
 
@@ -139,13 +136,7 @@ TEST(Relay, ASlowReaderStopsItsServerAndNobodyElse) {
 }
 
 TEST(Relay, BytesInBothDirectionsAtOnceStayWholeAndInOrder) {
-  ManualBackend backend;
-  TestFront front;
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send("x"));
-  Peer server = backend.Accept();
-  ASSERT_TRUE(server.Read(1));
+  Link link;
   const std::string up = Pattern(9'000'001, 3);
   const std::string down = Pattern(7'000'003, 4);
   std::string got_up;
@@ -154,16 +145,16 @@ TEST(Relay, BytesInBothDirectionsAtOnceStayWholeAndInOrder) {
     EXPECT_TRUE(peer.Send(data));
     peer.ShutdownWrite();
   };
-  std::thread a([&] { write(client, up); });
-  std::thread b([&] { write(server, down); });
-  std::thread c([&] { EXPECT_EQ(server.ReadToEnd(&got_up), End::kEof); });
-  EXPECT_EQ(client.ReadToEnd(&got_down), End::kEof);
+  std::thread a([&] { write(link.client, up); });
+  std::thread b([&] { write(link.server, down); });
+  std::thread c([&] { EXPECT_EQ(link.server.ReadToEnd(&got_up), End::kEof); });
+  EXPECT_EQ(link.client.ReadToEnd(&got_down), End::kEof);
   a.join();
   b.join();
   c.join();
   EXPECT_TRUE(got_up == up);
   EXPECT_TRUE(got_down == down);
-  EXPECT_GE(front.Metric("lockkeeper_front_bytes_total{dir=\"up\",mode=\"copy\"}"), 9'000'001);
+  EXPECT_GE(link.front.Metric("lockkeeper_front_bytes_total{dir=\"up\",mode=\"copy\"}"), 9'000'001);
 }
 
 TEST(Relay, OneByteWritesArriveOneByOneInOrder) {
@@ -184,44 +175,28 @@ TEST(Relay, OneByteWritesArriveOneByOneInOrder) {
 }
 
 TEST(Relay, AnIdleConnectionEndsAfterTheIdleTimeout) {
-  ManualBackend backend;
   FrontLimits limits;
   limits.idle_timeout = Milliseconds(150);
-  TestFront front(limits);
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send("x"));
-  Peer server = backend.Accept();
-  ASSERT_TRUE(server.Read(1));
-  EXPECT_EQ(client.ReadToEnd(), End::kReset);
-  EXPECT_EQ(server.ReadToEnd(), End::kReset);
+  Link link(limits);
+  EXPECT_EQ(link.client.ReadToEnd(), End::kReset);
+  EXPECT_EQ(link.server.ReadToEnd(), End::kReset);
 }
 
 TEST(Relay, AHalfClosedConnectionHasAShorterPatience) {
-  ManualBackend backend;
   FrontLimits limits;
   limits.fin_timeout = Milliseconds(150);
-  TestFront front(limits);
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send("x"));
-  Peer server = backend.Accept();
-  client.ShutdownWrite();
-  ASSERT_EQ(server.ReadToEnd(), End::kEof);
-  EXPECT_EQ(client.ReadToEnd(), End::kReset);
+  Link link(limits);
+  link.client.ShutdownWrite();
+  ASSERT_EQ(link.server.ReadToEnd(), End::kEof);
+  EXPECT_EQ(link.client.ReadToEnd(), End::kReset);
 }
 
 TEST(Relay, AHalfClosedClientThatResetsEndsItsServerAtOnce) {
-  ManualBackend backend;
-  TestFront front;
-  ASSERT_TRUE(front.Point("blue", backend.address()));
-  Peer client = front.Connect();
-  ASSERT_TRUE(client.Send("x"));
-  Peer server = backend.Accept();
-  client.ShutdownWrite();
-  ASSERT_EQ(server.ReadToEnd(), End::kEof);
-  client.Reset();
-  EXPECT_TRUE(Eventually([&] { return front.Get().open.empty(); }));
+  Link link;
+  link.client.ShutdownWrite();
+  ASSERT_EQ(link.server.ReadToEnd(), End::kEof);
+  link.client.Reset();
+  EXPECT_TRUE(Eventually([&] { return link.front.Get().open.empty(); }));
 }
 
 TEST(Relay, AtTheLimitConnectionsWaitInTheKernelAndAreServedLater) {

@@ -70,9 +70,12 @@ HistoryEntry HistoryLine(const OutcomeRecord& o) {
 
 Progress ProgressOf(const Plan& plan, const OperationRecord& op, const Context& c) {
   Progress p;
+  p.message = plan.message;
+  p.updated_at = c.now.wall;
+  // Before its Roll is made and after it has ended an Upgrade is at no step of a roll.
+  if (op.kind == kKindUpgrade && (op.roll_name.empty() || op.roll_outcome)) return p;
   const std::string_view step = op.undoing ? std::string_view("Undo") : CurrentStep(op, c.spec.template_.stop.order);
   p.step = step;
-  p.message = plan.message;
   const auto steps = StepsOf(op, c.spec.template_.stop.order);
   const auto done = std::count_if(steps.begin(), steps.end(), [&](std::string_view s) { return Finished(op, s); });
   p.done = done;
@@ -83,7 +86,6 @@ Progress ProgressOf(const Plan& plan, const OperationRecord& op, const Context& 
   if (deadline != op.deadlines.end() && !op.waiting_since) {
     p.expected_seconds = std::max(0.0, ToSeconds(deadline->second.Left(c.now)));
   }
-  p.updated_at = c.now.wall;
   return p;
 }
 
@@ -248,7 +250,7 @@ class ServerConditions {
       return sum;
     }
     // What a first install leaves for its users (the harvested kubeconfig) is there only once it has ended.
-    const bool installing = c_.op != nullptr && IsInstall(*c_.op);
+    const bool installing = c_.op != nullptr && IsInstall(*c_.op) && c_.op->to == c_.rec.active;
     if (serves && !installing) {
       sum.settling = Settling::kCurrent;
       sum.reason = reason::kAsDesired;

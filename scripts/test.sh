@@ -4,6 +4,8 @@
 #   scripts/test.sh [--preset dev|quick|tsan] [--target TARGET] [--nightly] [ctest arguments]
 #
 # Tests with the label nightly run only with --nightly, and then alone.
+# Tests with the label peers need programs that scripts/peers.sh builds first; where it cannot, it says why and they are
+# skipped.
 # A program of GoogleTest counts by its cases; one that died before it could tell, and any other test, counts as one.
 set -euo pipefail
 
@@ -24,6 +26,10 @@ build=$root/build/$preset
 
 cd "$root"
 scripts/build.sh "$preset" "$target"
+
+if ! ctest --test-dir "$build" -N -L peers "${labels[@]}" "$@" | grep -qx 'Total Tests: 0'; then
+  scripts/peers.sh || (($? == 77))
+fi
 
 rm -rf "$build/test-results"
 mkdir -p "$build/test-results"

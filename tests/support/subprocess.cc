@@ -5,13 +5,19 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <future>
+#include <thread>
 
 #include "api/base/file.h"
+#include "api/base/sync.h"
 
 extern char** environ;
 
@@ -58,6 +64,59 @@ void ReadSome(UniqueFd& fd, std::string& into) {
   }
 }
 
+// Runs `work` on a thread that lives as long as the process: a child's parent-death signal comes when the thread that
+// forked it ends.
+pid_t OnLastingThread(std::function<pid_t()> work) {
+  using Task = std::packaged_task<pid_t()>;
+  struct Queue {
+    Mutex mutex;
+    CondVar more;
+    std::deque<Task> tasks LK_GUARDED_BY(mutex);
+  };
+  static Queue* const queue = [] {
+    auto* made = new Queue;
+    std::thread([made] {
+      for (;;) {
+        Task task;
+        {
+          MutexLock lock(made->mutex);
+          while (made->tasks.empty()) made->more.Wait(made->mutex);
+          task = std::move(made->tasks.front());
+          made->tasks.pop_front();
+        }
+        task();
+      }
+    }).detach();
+    return made;
+  }();
+  Task task(std::move(work));
+  std::future<pid_t> done = task.get_future();
+  {
+    MutexLock lock(queue->mutex);
+    queue->tasks.push_back(std::move(task));
+  }
+  queue->more.NotifyOne();
+  return done.get();
+}
+
+// As posix_spawn, which cannot ask for the parent-death signal. fds: the child's 0, 1, 2; -1: ours. Answers the pid or
+// -errno. The child calls nothing but what may be called between fork and exec.
+pid_t SpawnDyingWithUs(char* const* argv, char* const* env, const int (&fds)[3]) {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid > 0 ? pid : -errno;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(126);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int to = 0; to < 3; ++to) {
+    if (fds[to] >= 0) ::dup2(fds[to], to);
+  }
+  ::execve(argv[0], argv, env);
+  ::_exit(127);
+}
+
 }  // namespace
 
 Result<Subprocess> Subprocess::Start(const SubprocessOptions& options) {
@@ -90,8 +149,20 @@ Result<Subprocess> Subprocess::Start(const SubprocessOptions& options) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> argv = options.argv;
   std::vector<std::string> env = Environment(options.env);
-  const int rc =
-      ::posix_spawn(&child.pid_, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(), Pointers(env).data());
+  int rc = 0;
+  if (options.dies_with_us) {
+    const int out_fd = file ? file.get() : out_end.get(), err_fd = file ? file.get() : err_end.get();
+    const int fds[3] = {input.get(), out_fd, err_fd};
+    std::vector<char*> args = Pointers(argv), environment = Pointers(env);
+    const pid_t pid = ::access(argv[0].c_str(), X_OK) != 0
+                          ? -errno
+                          : OnLastingThread([&] { return SpawnDyingWithUs(args.data(), environment.data(), fds); });
+    if (pid > 0) child.pid_ = pid;
+    rc = pid < 0 ? -pid : 0;
+  } else {
+    rc =
+        ::posix_spawn(&child.pid_, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(), Pointers(env).data());
+  }
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (rc != 0) return ErrnoStatus("starting", options.argv[0], rc);
@@ -118,7 +189,7 @@ Subprocess::~Subprocess() {
 }
 
 void Subprocess::Signal(int signal) {
-  if (pid_ > 0) ::kill(pid_, signal);
+  if (pid_ > 0) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
 }
 
 void Subprocess::Drain(int timeout_ms) {

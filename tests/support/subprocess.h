@@ -23,6 +23,7 @@ struct SubprocessOptions {
   std::string stdin_text;                  // written and closed
   std::string output_file;                 // both outputs go there; "": captured, unless inherit
   bool inherit = false;                    // both outputs are ours
+  bool dies_with_us = false;               // killed by the kernel even when we are
 };
 
 class Subprocess {

@@ -44,14 +44,18 @@ struct TestPki::Impl {
   X509* certificate = nullptr;
   long serial = 1;
 
+  static void Name(X509* x, const char* what, const std::string& value) {
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), what, MBSTRING_UTF8,
+                               reinterpret_cast<const unsigned char*>(value.c_str()), -1, -1, 0);
+  }
+
   X509* New(const std::string& name, EVP_PKEY* subject_key, long from, long to) {
     X509* x = X509_new();
     X509_set_version(x, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(x), serial++);
     X509_gmtime_adj(X509_getm_notBefore(x), from);
     X509_gmtime_adj(X509_getm_notAfter(x), to);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_UTF8,
-                               reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+    Name(x, "CN", name);
     X509_set_pubkey(x, subject_key);
     return x;
   }
@@ -75,9 +79,13 @@ TestPki::~TestPki() {
 KeyPair TestPki::Issue(const Subject& subject) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* x = impl_->New(subject.common_name, key, -7200, subject.expired ? -3600 : 86400);
+  if (!subject.organization.empty()) Impl::Name(x, "O", subject.organization);
   X509_set_issuer_name(x, X509_get_subject_name(impl_->certificate));
   Extend(x, impl_->certificate, NID_basic_constraints, "critical,CA:FALSE");
-  Extend(x, impl_->certificate, NID_ext_key_usage, subject.client ? "clientAuth" : "serverAuth");
+  Extend(x, impl_->certificate, NID_ext_key_usage,
+         subject.both     ? "serverAuth,clientAuth"
+         : subject.client ? "clientAuth"
+                          : "serverAuth");
   std::string names;
   for (const auto& name : subject.dns_names) names += (names.empty() ? "DNS:" : ",DNS:") + name;
   for (const auto& ip : subject.ip_addresses) names += (names.empty() ? "IP:" : ",IP:") + ip;

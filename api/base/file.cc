@@ -92,7 +92,7 @@ Result<std::vector<std::string>> NamesIn(int fd, const std::string& path) {
   std::vector<std::string> names;
   while (true) {
     errno = 0;
-    const dirent* entry = ::readdir(dir.get());  // NOLINT(concurrency-mt-unsafe): a DIR of our own
+    const dirent* entry = ::readdir(dir.get());
     if (entry == nullptr) {
       if (errno != 0) return ErrnoStatus("read", path, errno);
       return names;
@@ -125,7 +125,7 @@ Status ErrnoStatus(std::string_view attempt, std::string_view path, int error) {
   text += " ";
   text += path;
   text += ": ";
-  text += std::strerror(error);  // NOLINT(concurrency-mt-unsafe): glibc's is thread-safe
+  text += std::strerror(error);
   return {CodeOfErrno(error), std::move(text)};
 }
 

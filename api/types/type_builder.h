@@ -162,14 +162,14 @@ struct Codec<std::map<std::string, T>> {
 
 template <typename T>
 const ValueCodec* CodecOf() {
-  static constexpr ValueCodec codec = {
+  static constexpr ValueCodec kCodec = {
       [](const ValueInfo& info, const void* member) { return Codec<T>::Encode(info, *static_cast<const T*>(member)); },
       [](const ValueInfo& info, const Json& json, void* member, std::string* where, std::string* what) {
         return Codec<T>::Decode(info, json, static_cast<T*>(member), where, what);
       },
       [](const void* member) { return Codec<T>::IsZero(*static_cast<const T*>(member)); },
   };
-  return &codec;
+  return &kCodec;
 }
 
 }  // namespace types_internal

@@ -4,6 +4,6 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-scripts/build.sh release lk-demo
+scripts/build.sh release lockkeeper slot-shim lk-demo
 kubectl=$(scripts/kubectl.sh)
 exec build/release/lk-demo build/release/lockkeeper "$kubectl" manifests/samples "$@"

@@ -1,5 +1,7 @@
 #include "api/types/front.h"
 
+#include <cstdlib>
+
 #include "api/types/field_limits.h"
 
 namespace lockkeeper {
@@ -52,7 +54,15 @@ const TypeInfo& FrontSpec::Type() {
     b.Field(&S::listen, "listen", "Address and port to listen on, such as 0.0.0.0:6443 or [::]:6443.")
         .Required()
         .Length(3, 270)
-        .Pattern("^([A-Za-z0-9.-]*|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}$", "an address and a port");
+        .Pattern("^([A-Za-z0-9.-]*|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}$", "an address and a port")
+        .Check(
+            "int(self.substring(self.lastIndexOf(':') + 1)) >= 1 && int(self.substring(self.lastIndexOf(':') + 1)) <= "
+            "65535",
+            "the port must be from 1 to 65535", [](const Json& self, const Json*) {
+              const std::string text = self.AsString();
+              const int64_t port = std::atoll(text.c_str() + text.rfind(':') + 1);
+              return port >= 1 && port <= 65535;
+            });
     b.Field(&S::max_connections, "maxConnections", "Connections carried at most; more wait in the kernel's queue.")
         .Range(1, 1000000)
         .Default(8192);

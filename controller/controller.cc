@@ -37,13 +37,36 @@ class Controller::Impl : public WorkQueueObserver, public std::enable_shared_fro
     MutexLock lock(mutex_);
     for (int i = 0; i < options_.workers; ++i) {
       ++workers_;
-      std::thread([self = shared_from_this()] { self->Work(); }).detach();  // Stop waits for workers_ to be 0
+      threads_.emplace_back([self = shared_from_this()] { self->Work(); });
     }
   }
 
-  Status Stop(Duration patience) {
+  void BeginStop() {
     stopping_.store(true);
     queue_.ShutDown();
+  }
+
+  Status Stop(Duration patience) {
+    BeginStop();
+    LK_RETURN_IF_ERROR(AwaitWorkers(patience));
+    // To their very end: a thread that is still on its way out must not meet the process's exit handlers.
+    std::vector<std::thread> threads;
+    {
+      MutexLock lock(mutex_);
+      threads.swap(threads_);
+    }
+    for (std::thread& thread : threads) thread.join();
+    return {};
+  }
+
+  // For workers that hang: the process is about to exit.
+  void Abandon() {
+    MutexLock lock(mutex_);
+    for (std::thread& thread : threads_) thread.detach();
+    threads_.clear();
+  }
+
+  Status AwaitWorkers(Duration patience) {
     const auto until = std::chrono::steady_clock::now() + patience;
     MutexLock lock(mutex_);
     while (workers_ > 0) {
@@ -265,6 +288,7 @@ class Controller::Impl : public WorkQueueObserver, public std::enable_shared_fro
   Mutex mutex_;
   CondVar workers_gone_;
   int workers_ LK_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> threads_ LK_GUARDED_BY(mutex_);
   std::set<Request> running_ LK_GUARDED_BY(mutex_);
   std::map<Request, Heat> heat_ LK_GUARDED_BY(mutex_);
   Duration cooled_at_ LK_GUARDED_BY(mutex_){};
@@ -279,7 +303,9 @@ Controller::Controller(ControllerOptions options, const Clock& clock, Metrics* m
   }
 }
 
-Controller::~Controller() { (void)impl_->Stop(Seconds(30)); }
+Controller::~Controller() {
+  if (!impl_->Stop(Seconds(30)).ok()) impl_->Abandon();
+}
 
 void Controller::Watch(Cache& cache, EventMapper mapper, EventFilter filter) {
   cache.AddHandler([weak = std::weak_ptr<Impl>(impl_), mapper = std::move(mapper),
@@ -314,6 +340,7 @@ const std::string& Controller::name() const { return impl_->options().name; }
 bool Controller::needs_leader() const { return impl_->options().needs_leader; }
 WorkQueue& Controller::queue() { return impl_->queue(); }
 void Controller::Start() { impl_->Start(); }
+void Controller::BeginStop() { impl_->BeginStop(); }
 Status Controller::Stop(Duration patience) { return impl_->Stop(patience); }
 bool Controller::ProcessOne() { return impl_->ProcessOne(); }
 

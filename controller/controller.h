@@ -69,6 +69,8 @@ class Controller {
   WorkQueue& queue();
 
   void Start();
+  // Begins nothing more; waits for nothing.
+  void BeginStop();
   // What runs is awaited for `patience` (real time), what is queued is left. kTimeout names the keys that hang.
   Status Stop(Duration patience);
 

@@ -81,6 +81,43 @@ class Worker {
   std::thread thread_;
 };
 
+constexpr Duration kFlushPatience = Milliseconds(100);
+
+// One span of time for all that has to end, and a second one once calls were cancelled.
+class Patience {
+ public:
+  explicit Patience(const ManagerOptions& options)
+      : options_(options), until_(std::chrono::steady_clock::now() + options.stop_timeout) {}
+
+  // `end` waits for at most the time given and answers whether it ended.
+  void Await(const std::function<Status(Duration)>& end) {
+    Status ended = end(Left());
+    if (!ended.ok() && !hard_ && options_.cancel_calls) {
+      hard_ = true;
+      LogWarn("cancelling the calls of work that does not end", {{"error", ended.message()}});
+      options_.cancel_calls();
+      until_ = std::chrono::steady_clock::now() + options_.cancel_timeout;
+      ended = end(Left());
+    }
+    Keep(std::move(ended));
+  }
+  void Keep(Status next) {
+    if (status_.ok()) status_ = std::move(next);
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  Duration Left() const {
+    const auto left = until_ - std::chrono::steady_clock::now();
+    return std::max(Duration(0), std::chrono::duration_cast<Duration>(left));
+  }
+
+  const ManagerOptions& options_;
+  std::chrono::steady_clock::time_point until_;
+  bool hard_ = false;
+  Status status_;
+};
+
 }  // namespace
 
 class Manager::Impl {
@@ -164,41 +201,25 @@ class Manager::Impl {
       if (stopping_) return {};
       stopping_ = true;  // from here no controller starts any more
     }
-    const auto until = std::chrono::steady_clock::now() + options_.stop_timeout;
-    const auto left = [until] {
-      return std::max(Duration(0), std::chrono::duration_cast<Duration>(until - std::chrono::steady_clock::now()));
-    };
-    Status status;
-    const auto keep_first = [&status](Status next) {
-      if (status.ok()) status = std::move(next);
-    };
-    keep_first(StopWorkers(work_, left()));
-    keep_first(StopWorkers(leader_work_, left()));
-    bool hard = false;
-    for (auto& controller : controllers_) {
-      Status stopped = controller->Stop(left());
-      if (!stopped.ok() && !hard && options_.cancel_calls) {
-        hard = true;
-        LogWarn("cancelling the calls of work that does not end", {{"error", stopped.message()}});
-        options_.cancel_calls();
-      }
-      if (!stopped.ok() && hard) stopped = controller->Stop(Seconds(5));
-      keep_first(std::move(stopped));
-    }
+    Patience patience(options_);
+    patience.Await([&](Duration left) { return StopWorkers(work_, left); });
+    patience.Await([&](Duration left) { return StopWorkers(leader_work_, left); });
+    for (auto& controller : controllers_) controller->BeginStop();
+    for (auto& controller : controllers_) patience.Await([&](Duration left) { return controller->Stop(left); });
     for (auto& held : caches_) held->worker->Cancel();
-    for (auto& held : caches_) keep_first(JoinOr(*held->worker, std::max(left(), Seconds(1))));
+    for (auto& held : caches_) patience.Await([&](Duration left) { return JoinOr(*held->worker, left); });
     ops_.Stop();
     if (conductor_ != nullptr) {
       conductor_->Cancel();  // the lease was renewed until here
-      keep_first(JoinOr(*conductor_, std::max(left(), Seconds(1))));
+      patience.Await([&](Duration left) { return JoinOr(*conductor_, left); });
     }
     // Only when nothing can write any more.
-    if (election_ != nullptr && status.ok()) keep_first(election_->Release());
+    if (election_ != nullptr && patience.status().ok()) patience.Keep(election_->Release());
     if (event_thread_ != nullptr) {
       event_thread_->Cancel();
-      keep_first(JoinOr(*event_thread_, std::max(left(), Seconds(3))));
+      patience.Await([&](Duration left) { return JoinOr(*event_thread_, std::max(left, kFlushPatience)); });
     }
-    return status;
+    return patience.status();
   }
 
   Api& api() { return api_; }
@@ -225,6 +246,7 @@ class Manager::Impl {
     EventWriterOptions out;
     out.component = options.event_component;
     out.host = options.event_host;
+    out.spam_burst = options.event_burst;
     out.metrics = &metrics;
     return out;
   }
@@ -273,17 +295,20 @@ class Manager::Impl {
                                               (error.ok() ? "" : ": " + error.message())));
     }
     StartGroup(false);
-    if (election_ == nullptr) return StartGroup(true);
-    const Status status = election_->Run(cancel, [this] {
+    if (election_ == nullptr) {
       StartGroup(true);
-      if (options_.on_leading) options_.on_leading();
+      return;
+    }
+    const Status status = election_->Run(cancel, [this] {
+      if (StartGroup(true) && options_.on_leading) options_.on_leading();
     });
     if (status.code() != Code::kCancelled) Fatal(status);
   }
 
-  void StartGroup(bool leader) {
+  // False when the process is stopping already.
+  bool StartGroup(bool leader) {
     MutexLock lock(mutex_);
-    if (stopping_) return;
+    if (stopping_) return false;
     for (auto& worker : leader ? leader_work_ : work_) worker->Start();
     for (auto& controller : controllers_) {
       if (controller->needs_leader() == leader) controller->Start();
@@ -292,6 +317,7 @@ class Manager::Impl {
       started_ = true;
       changed_.NotifyAll();
     }
+    return true;
   }
 
   void Collect() {

@@ -1,8 +1,9 @@
 // Manager: what a process of controllers has around them, started and stopped in order.
 //
 // Purpose:   caches, controllers, background work, leader election, events, metrics and health of one process. Start:
-//            HTTP, caches, background work, election, controllers. Stop, 30 s in all: background work, controllers,
-//            caches, HTTP, then the lease is given away, then events are flushed. Signals are main's.
+//            HTTP, caches, background work, election, controllers. Stop: background work, controllers, caches, HTTP,
+//            then the lease is given away, then events are flushed; what has not ended after stop_timeout has its calls
+//            cancelled and cancel_timeout more, all of it together. Signals are main's.
 // Ownership: owns all of these; borrows Api and clock. Add everything before Start.
 // Threads:   Start and Stop by one thread; on_fatal is called on another.
 // Failure:   what cannot be mended while running (a lost lease, a cache that does not sync within 2 min) goes to
@@ -35,10 +36,12 @@ struct CacheOptions {
 struct ManagerOptions {
   std::string metrics_address = "0";  // see OpsServer
   Duration stop_timeout = Seconds(30);
+  Duration cancel_timeout = Seconds(5);  // after cancel_calls
   Duration cache_sync_timeout = Seconds(120);
   Duration cache_stale_after = Seconds(180);  // readiness: no event or bookmark for so long
   std::string event_component = "lockkeeper";
   std::string event_host{};
+  int event_burst = EventWriterOptions().spam_burst;  // events of one object before it is cut to one per 300 s
   // Ends calls under way (HttpApi::CancelAll) when workers do not come back in time. Optional.
   std::function<void()> cancel_calls{};
   std::function<void(const Status&)> on_fatal{};
@@ -70,7 +73,8 @@ class Manager {
   Status Start();
   // Controllers work: caches synced, and leading.
   bool WaitUntilStarted(Duration timeout);
-  // kTimeout when work hangs beyond the time allowed: the process must then exit, not go on.
+  // kTimeout when work hangs beyond the time allowed: the process must then exit at once (std::_Exit), and destroy
+  // nothing that the work may use.
   Status Stop();
 
   int ops_port() const;  // of the metrics server, 0 when disabled

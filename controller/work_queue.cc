@@ -162,6 +162,7 @@ class WorkQueue::Impl {
     out.depth = ready_[0].size() + ready_[1].size();
     out.waiting = timers_.size();
     out.processing = processing_;
+    out.idle_workers = sleepers_ + (timer_taken_ ? 1 : 0);
     const Duration now = Now();
     for (const auto& [request, entry] : entries_) {
       if (!entry.processing) continue;

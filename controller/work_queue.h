@@ -77,6 +77,7 @@ class WorkQueue {
     size_t depth = 0;    // ready
     size_t waiting = 0;  // in the future
     size_t processing = 0;
+    int idle_workers = 0;   // asleep in Get
     Duration unfinished{};  // sum over keys with workers
     Duration longest_running{};
   };

@@ -301,7 +301,9 @@ class HttpServer::Impl {
     }
     WireReader reader(channel);
     ServedConnection served{&channel, &reader, connection.peer, connection.peer_uid, connection.number, 0};
-    while (AwaitRequest(channel, reader)) {
+    Instant patient_until = std::chrono::steady_clock::now() + config_.first_request_patience;
+    while (AwaitRequest(channel, reader, patient_until)) {
+      patient_until = Instant();
       const HttpFramer::Next next = framer_.Serve(served);
       if (next == HttpFramer::Next::kReset) return channel.Reset();
       if (next == HttpFramer::Next::kClose) break;
@@ -310,14 +312,14 @@ class HttpServer::Impl {
     channel.ShutdownWrite();
   }
 
-  // True when a request has begun to arrive. While draining, one that is here already is still served.
-  bool AwaitRequest(Channel& channel, const WireReader& reader) {
+  // True when a request has begun to arrive. While draining, one that is here by `patient_until` is still served.
+  bool AwaitRequest(Channel& channel, const WireReader& reader, Instant patient_until) {
     if (stopping_.load()) return false;
     if (reader.HasBuffered() || channel.HasPending()) return true;
     const Status status = WaitFor(channel.fd(), POLLIN, Patience::For(config_.idle_timeout, drain_event_.get()));
     if (stopping_.load()) return false;
     if (status.code() == Code::kCancelled) {
-      return WaitFor(channel.fd(), POLLIN, {Instant(), {}, stop_event_.get()}).ok();
+      return WaitFor(channel.fd(), POLLIN, {patient_until, {}, stop_event_.get()}).ok();
     }
     return status.ok();
   }

@@ -74,9 +74,10 @@ struct HttpServerConfig {
   int port = 0;                       // 0: any free one
   std::string unix_path;              // a Unix socket, mode 0600; a stale one is replaced
   std::unique_ptr<TlsServerConfig> tls;
-  size_t max_connections = 10000;                                    // beyond: waits in the kernel's queue
-  std::chrono::milliseconds idle_timeout{std::chrono::minutes(30)};  // between requests
-  std::chrono::milliseconds read_timeout{std::chrono::seconds(30)};  // within a request
+  size_t max_connections = 10000;                                             // beyond: waits in the kernel's queue
+  std::chrono::milliseconds idle_timeout{std::chrono::minutes(30)};           // between requests
+  std::chrono::milliseconds first_request_patience{std::chrono::seconds(1)};  // of a connection met by a drain
+  std::chrono::milliseconds read_timeout{std::chrono::seconds(30)};           // within a request
   std::chrono::milliseconds write_timeout{std::chrono::seconds(30)};
   std::chrono::milliseconds tls_handshake_timeout{std::chrono::seconds(10)};
   size_t max_body_bytes = 3u << 20;  // beyond: 413
@@ -103,7 +104,8 @@ class HttpServer {
 
   // Closes the listener: new connections are refused. Open ones go on.
   void CloseListener();
-  // From now on each answer says "Connection: close"; connections idle between requests are closed.
+  // From now on each answer says "Connection: close"; connections idle between requests are closed. One that has not
+  // asked yet has first_request_patience for it: its client would not ask a second time.
   void DrainConnections();
   // Cuts every stream and idle connection and makes running ones end at their next write; joins all.
   void Stop();

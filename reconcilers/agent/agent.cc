@@ -26,6 +26,11 @@
 namespace lockkeeper {
 namespace {
 
+// Every pass may be cut anywhere, as by a crash: what is persisted is taken up again.
+constexpr Duration kStopPatience = Seconds(1);
+// A Server tells some 25 events a roll.
+constexpr int kEventBurst = 100;
+
 ObjectKey ObjectOf(const ServerKey& key) { return {key.ns, key.name}; }
 
 ReconcileResult After(Duration again) {
@@ -57,6 +62,9 @@ class Agent::Impl {
   Impl(Api& api, const Clock& clock, AgentOptions options)
       : clock_(clock), options_(std::move(options)), manager_(api, clock, ManagerOptionsOf(options_)) {}
 
+  // Threads use members that would go before what started them.
+  ~Impl() { (void)Stop(); }
+
   Status Start();
   Status Stop();
   std::string LeftRunning();
@@ -67,6 +75,9 @@ class Agent::Impl {
     out.metrics_address = options.metrics_address;
     out.event_component = "lockkeeper-agent";
     out.event_host = options.host;
+    out.stop_timeout = kStopPatience;
+    out.cancel_timeout = kStopPatience;
+    out.event_burst = kEventBurst;
     out.cancel_calls = options.cancel_calls;
     out.on_fatal = options.on_fatal;
     return out;
@@ -386,10 +397,13 @@ Status Agent::Impl::Start() {
 }
 
 Status Agent::Impl::Stop() {
-  if (heartbeat_) heartbeat_->Stop();
+  if (heartbeat_) heartbeat_->BeginStop();
   if (socket_) socket_->Stop();
   peer_cancel_.Cancel();
   const Status stopped = manager_.Stop();
+  // Nothing else calls any more; a beat may still wait for an API that does not answer.
+  if (heartbeat_ && options_.cancel_calls) options_.cancel_calls();
+  if (heartbeat_) heartbeat_->Stop();
   if (units_) units_->SetListener(nullptr);
   return stopped;
 }

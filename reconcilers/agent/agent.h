@@ -5,7 +5,8 @@
 // Ownership: owns all of it; borrows api and clock, which outlive it.
 // Threads:   Start and Stop from one thread.
 // Failure:   Start: kBusy when another agent holds the ledger, kCorrupt when it is damaged, each with the way out.
-//            Stop touches no operand: slots and fronts run on under their shims.
+//            Stop touches no operand: slots and fronts run on under their shims. kTimeout: some work hangs; leave by
+//            std::_Exit, as Manager says.
 #pragma once
 
 #include <functional>

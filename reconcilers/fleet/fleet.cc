@@ -21,6 +21,11 @@ constexpr char kByHost[] = "by-host";
 
 constexpr Duration kHostLook = Seconds(5);
 
+// Every pass may be cut anywhere: the next process looks again.
+constexpr Duration kStopPatience = Milliseconds(500);
+// An Upgrade tells up to some 30 events, and a Server those of a few in a row.
+constexpr int kEventBurst = 100;
+
 HostState StateOf(HostTracker::State state) {
   switch (state) {
     case HostTracker::State::kUndetermined: return HostState::kUndetermined;
@@ -62,6 +67,9 @@ class Fleet::Impl {
     AddControllers();
   }
 
+  // Its threads use members that go before it does.
+  ~Impl() { (void)manager_.Stop(); }
+
   Manager& manager() { return manager_; }
 
  private:
@@ -69,6 +77,9 @@ class Fleet::Impl {
     ManagerOptions out;
     out.metrics_address = options.metrics_address;
     out.event_component = "lockkeeper-manager";
+    out.stop_timeout = kStopPatience;
+    out.cancel_timeout = kStopPatience;
+    out.event_burst = kEventBurst;
     out.cancel_calls = options.cancel_calls;
     out.on_fatal = options.on_fatal;
     return out;

@@ -34,12 +34,14 @@ class HeartbeatPoster::Impl {
     thread_ = std::thread([this] { Loop(); });
   }
 
+  void BeginStop() {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+
   void Stop() {
-    {
-      MutexLock lock(mutex_);
-      stopping_ = true;
-      changed_.NotifyAll();
-    }
+    BeginStop();
     if (thread_.joinable()) thread_.join();
   }
 
@@ -156,6 +158,7 @@ HeartbeatPoster::HeartbeatPoster(Api& api, const Clock& clock, HeartbeatIdentity
     : impl_(std::make_unique<Impl>(api, clock, std::move(identity), std::move(ledger_revision))) {}
 HeartbeatPoster::~HeartbeatPoster() { impl_->Stop(); }
 void HeartbeatPoster::Start() { impl_->Start(); }
+void HeartbeatPoster::BeginStop() { impl_->BeginStop(); }
 void HeartbeatPoster::Stop() { impl_->Stop(); }
 void HeartbeatPoster::Posted(const std::string& uid, int64_t revision) { impl_->Posted(uid, revision); }
 HeartbeatJudgement HeartbeatPoster::Judgement() const { return impl_->Judgement(); }

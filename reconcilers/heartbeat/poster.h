@@ -33,6 +33,7 @@ class HeartbeatPoster {
   ~HeartbeatPoster();
 
   void Start();
+  void BeginStop();  // no beat after the one that runs; waits for nothing
   void Stop();
   // The status of this Server was posted up to `revision`. Beats within 50 ms.
   void Posted(const std::string& server_uid, int64_t revision);

@@ -1,6 +1,7 @@
 // lockkeeper: one binary, its roles and its verbs. See `lockkeeper --help`.
 
 #include <malloc.h>
+#include <openssl/crypto.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -235,6 +236,8 @@ int main(int argc, char** argv) {
   // A thread a connection would mean an arena a core each, and none gives back what a burst took (glibc's malloc).
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_TRIM_THRESHOLD, 256 << 10);
+  // A thread on its way out at exit() would meet what OpenSSL's exit handler has freed.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   if (lockkeeper::kcp::IsKcpName(argv[0])) return lockkeeper::kcp::KcpMain(argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == "kcp-like") return lockkeeper::kcp::KcpMain(argc - 1, argv + 1);
   if (argc > 1 && std::string_view(argv[1]) == "front") {

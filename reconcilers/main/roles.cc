@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "api/base/file.h"
 #include "api/base/log.h"
@@ -31,6 +32,20 @@ int Fail(const Status& status) {
   return 1;
 }
 
+// What is under way beyond this is cut, as by a crash, which nothing of ours minds; and a person or systemd waits.
+constexpr auto kEndWithin = std::chrono::milliseconds(4500);
+
+// The end of a process in which work hangs: its threads still use what destructors would take away.
+[[noreturn]] void EndNow(int code) {
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
+bool InOrder(const Status& stopped) {
+  if (!stopped.ok()) LogWarn("some work was cut short; it goes on at the next start", {{"error", stopped.message()}});
+  return stopped.ok();
+}
+
 // SIGTERM and SIGINT, blocked in every thread and awaited in one place; a fatal error comes the same way.
 class Ending {
  public:
@@ -40,12 +55,20 @@ class Ending {
     sigaddset(&set_, SIGINT);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  // 0 for a signal, 1 after Fatal.
+  // 0 for a signal, 1 after Fatal. From then on the process ends within 5 s, whatever the rest of it does.
   int Wait() {
-    int signal = 0;
-    sigwait(&set_, &signal);
+    siginfo_t asked{};
+    while (sigwaitinfo(&set_, &asked) < 0) {
+    }
+    LogInfo("asked to stop", {{"signal", asked.si_signo}, {"by process", asked.si_pid}});
     sd_notify(0, "STOPPING=1");
-    return fatal_ ? 1 : 0;
+    const int code = fatal_ ? 1 : 0;
+    std::thread([code] {
+      std::this_thread::sleep_for(kEndWithin);
+      LogWarn("something does not end; leaving without it", {});
+      EndNow(code);
+    }).detach();
+    return code;
   }
   void Fatal(const Status& status) {
     LogError("giving up", {{"error", status.ToString()}});
@@ -135,12 +158,9 @@ int RunUp(const UpOptions& options) {
         "\n  export KUBECONFIG=" + server.kubeconfig_path() + "\n");
   const int code = ending.Wait();
   const std::string left = agent.LeftRunning();
-  const Status agent_stop = agent.Stop();
-  const Status fleet_stop = fleet.Stop();
+  bool in_order = InOrder(agent.Stop());
+  in_order = InOrder(fleet.Stop()) && in_order;
   server.Stop();
-  for (const Status& s : {agent_stop, fleet_stop}) {
-    if (!s.ok()) LogWarn("stopped in disorder", {{"error", s.ToString()}});
-  }
   if (left.empty()) {
     std::printf("lockkeeper has stopped; nothing of it runs on.\n");
   } else {
@@ -149,6 +169,7 @@ int RunUp(const UpOptions& options) {
         "To stop them: `lockkeeper stop SERVER` while lockkeeper is up.\n",
         left.c_str());
   }
+  if (!in_order) EndNow(code);
   return code;
 }
 
@@ -189,8 +210,7 @@ int RunManager(const ManagerRoleOptions& options) {
   if (const Status s = fleet.Start(); !s.ok()) return Fail(s);
   Ready("lockkeeper manager is up\n");
   const int code = ending.Wait();
-  const Status stopped = fleet.Stop();
-  if (!stopped.ok()) return Fail(stopped);
+  if (!InOrder(fleet.Stop())) EndNow(code);
   return code;
 }
 
@@ -211,9 +231,9 @@ int RunAgent(const AgentRoleOptions& options) {
   Ready("lockkeeper agent is up: host " + options.host + ", data " + options.data_dir + "\n");
   const int code = ending.Wait();
   const std::string left = agent.LeftRunning();
-  const Status stopped = agent.Stop();
-  if (!stopped.ok()) return Fail(stopped);
+  const bool in_order = InOrder(agent.Stop());
   if (!left.empty()) std::printf("These run on, as they should:\n%s", left.c_str());
+  if (!in_order) EndNow(code);
   return code;
 }
 

@@ -110,7 +110,8 @@ class Units {
   // Units that this host runs or remembers, for sweeping what no ledger record names.
   virtual Result<std::vector<std::string>> List() = 0;
 
-  // Called from another thread when a unit started, began to listen, or ended. Enqueue only.
+  // Called from another thread when a unit started, began to listen, or ended. Enqueue only. On return the one set
+  // before is not running and is never called again.
   virtual void SetListener(std::function<void(const std::string& unit)> listener) = 0;
 };
 

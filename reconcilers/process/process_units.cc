@@ -328,12 +328,9 @@ class ProcessUnits final : public Units {
   }
 
   void Notify(const std::string& unit) {
-    std::function<void(const std::string&)> listener;
-    {
-      const MutexLock lock(mutex_);
-      listener = listener_;
-    }
-    if (listener) listener(unit);
+    // Called under the lock: once SetListener is back, nobody is inside the one before.
+    const MutexLock lock(mutex_);
+    if (listener_) listener_(unit);
   }
 
   Mutex& LockOf(const std::string& unit) { return unit_locks_[std::hash<std::string>{}(unit) % kUnitLocks]; }

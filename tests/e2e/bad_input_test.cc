@@ -1,34 +1,10 @@
 // Bad input: each gets a condition that names the thing and the way out, changes nothing else, and goes on by itself
 // once mended.
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "api/base/file.h"
 #include "tests/e2e/fixture.h"
 
 namespace lockkeeper {
 namespace {
-
-template <typename T>
-const Condition* FindOf(const T& object, const std::string& type) {
-  for (const Condition& c : object.status.conditions) {
-    if (c.type == type) return &c;
-  }
-  return nullptr;
-}
-
-template <typename T>
-bool SaysStalled(const T& object, const std::string& word) {
-  const Condition* c = FindOf(object, "Stalled");
-  return c != nullptr && c->status == ConditionStatus::kTrue && c->message.find(word) != std::string::npos;
-}
-
-template <typename T>
-bool SaysReady(const T& object) {
-  const Condition* c = FindOf(object, "Ready");
-  return c != nullptr && c->status == ConditionStatus::kTrue;
-}
 
 class BadInputE2e : public E2e {};
 
@@ -49,15 +25,9 @@ TEST_F(BadInputE2e, AServerWhoseReleaseLacksItsBinaryIsStalledAndGoesOnOnceItIsT
 TEST_F(BadInputE2e, AFrontWhoseAddressIsInUseNamesItAndGoesOnOnceItIsFree) {
   ASSERT_EQ(lab_.Build(kOld), Status::Ok());
   ASSERT_TRUE(lab_.Up().ok());
-  UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(taken.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(taken.get(), 1), 0);
-  ASSERT_EQ(::getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string listen = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  int port = 0;
+  UniqueFd taken = Lab::TakePort(&port);
+  const std::string listen = "127.0.0.1:" + std::to_string(port);
   replace_[0].second = listen;
   ASSERT_EQ(Apply("10-fronts.yaml"), Status::Ok());
   const Result<Front> stalled = Await<Front>("kcp", [&](const Front& f) { return SaysStalled(f, listen); });

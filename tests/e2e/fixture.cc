@@ -16,15 +16,16 @@ namespace {
 // A tenth of kcp's own times: a lease of 6 s, a retry of 0.2 s, a start of 0.1 s.
 constexpr char kScale[] = "0.1";
 
-LabOptions OptionsOf() {
+LabOptions OptionsOf(bool split) {
   LabOptions options;
+  options.split = split;
   options.lockkeeper = LK_LOCKKEEPER;
   return options;
 }
 
 }  // namespace
 
-E2e::E2e() : lab_(OptionsOf()) {
+E2e::E2e(bool split) : lab_(OptionsOf(split)) {
   replace_ = {{"127.0.0.1:7443", "127.0.0.1:" + std::to_string(Lab::FreePort())},
               {"127.0.0.1:7444", "127.0.0.1:" + std::to_string(Lab::FreePort())}};
 }

@@ -23,12 +23,33 @@
 
 namespace lockkeeper {
 
+template <typename T>
+const Condition* FindOf(const T& object, const std::string& type) {
+  for (const Condition& c : object.status.conditions) {
+    if (c.type == type) return &c;
+  }
+  return nullptr;
+}
+
+// Stalled, and its message has `word`.
+template <typename T>
+bool SaysStalled(const T& object, const std::string& word) {
+  const Condition* c = FindOf(object, "Stalled");
+  return c != nullptr && c->status == ConditionStatus::kTrue && c->message.find(word) != std::string::npos;
+}
+
+template <typename T>
+bool SaysReady(const T& object) {
+  const Condition* c = FindOf(object, "Ready");
+  return c != nullptr && c->status == ConditionStatus::kTrue;
+}
+
 class E2e : public ::testing::Test {
  protected:
   static constexpr char kOld[] = "v0.32.3";
   static constexpr char kNew[] = "v0.33.0";
 
-  E2e();
+  explicit E2e(bool split = false);
   void TearDown() override;
 
   // Applies a sample (a path below manifests/samples), addresses moved, times scaled, and `edit` done to each object.

@@ -44,20 +44,28 @@ Lab::Lab(LabOptions options) : options_(std::move(options)), data_(options_.fold
 
 Lab::~Lab() {
   api_.reset();
+  parts_.clear();
   up_.reset();
   KillAll();
   if (own_folder_) (void)RemoveTree(data_).ok();
 }
 
-int Lab::FreePort() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+UniqueFd Lab::TakePort(int* port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  LK_CHECK(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
+  LK_CHECK(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(fd.get(), 1) == 0);
   LK_CHECK(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  return ntohs(address.sin_port);
+  *port = ntohs(address.sin_port);
+  return fd;
+}
+
+int Lab::FreePort() {
+  int port = 0;
+  (void)TakePort(&port);
+  return port;
 }
 
 Status Lab::Build(const std::string& version, const std::string& faults) {
@@ -67,30 +75,25 @@ Status Lab::Build(const std::string& version, const std::string& faults) {
   return RunProcess(build).status();
 }
 
-Result<double> Lab::Up() {
-  SubprocessOptions up;
-  up.argv = {options_.lockkeeper, "up", "--data", data_};
-  if (options_.up_args.empty()) up.argv.insert(up.argv.end(), {"--listen", "127.0.0.1:0"});
-  up.argv.insert(up.argv.end(), options_.up_args.begin(), options_.up_args.end());
-  up.env = options_.env;
-  up.output_file = data_ + "/up.log";
-  const std::string before = UpLog();
+Result<Subprocess> Lab::StartUntil(SubprocessOptions program, const std::string& word) {
+  const std::string name = "lockkeeper " + program.argv.at(1);
+  const auto log = [&program] { return ReadFile(program.output_file).value_or(""); };
+  const size_t before = log().size();
   const Duration started = SystemClock().Read().boot;
-  LK_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Start(up));
-  up_ = std::move(child);
-  for (;;) {
-    if (UpLog().find("lockkeeper is up", before.size()) != std::string::npos) break;
-    const Result<int> ended = up_->Wait(std::chrono::milliseconds(2));
+  LK_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Start(program));
+  while (log().find(word, before) == std::string::npos) {
+    const Result<int> ended = child.Wait(std::chrono::milliseconds(2));
     if (ended.ok()) {
-      up_.reset();
-      return Status(Code::kInternal,
-                    "lockkeeper up ended with " + std::to_string(*ended) + ": " + UpLog().substr(before.size()));
+      return Status(Code::kInternal, name + " ended with " + std::to_string(*ended) + ": " + log().substr(before));
     }
     if (SystemClock().Read().boot - started > Duration(std::chrono::microseconds(kStartPatience))) {
-      return Status(Code::kTimeout, "lockkeeper up is not ready: " + UpLog().substr(before.size()));
+      return Status(Code::kTimeout, name + " is not ready: " + log().substr(before));
     }
   }
-  const double seconds = ToSeconds(SystemClock().Read().boot - started);
+  return child;
+}
+
+Status Lab::ConnectApi() {
   KubeconfigOptions load;
   load.explicit_path = kubeconfig();
   LK_ASSIGN_OR_RETURN(RestConfig config, LoadRestConfig(load));
@@ -99,10 +102,68 @@ Result<double> Lab::Up() {
   options.timeout = std::chrono::seconds(5);
   options.retry_budget = std::chrono::seconds(1);
   api_ = std::make_unique<HttpApi>(std::move(config), options);
+  return Status::Ok();
+}
+
+Result<double> Lab::Up() {
+  const Duration started = SystemClock().Read().boot;
+  if (options_.split) {
+    for (const char* role : {"apiserver", "manager", "agent"}) {
+      if (!parts_.contains(role)) LK_RETURN_IF_ERROR(StartPart(role));
+    }
+    return ToSeconds(SystemClock().Read().boot - started);
+  }
+  SubprocessOptions up;
+  up.argv = {options_.lockkeeper, "up", "--data", data_};
+  if (options_.up_args.empty()) up.argv.insert(up.argv.end(), {"--listen", "127.0.0.1:0"});
+  up.argv.insert(up.argv.end(), options_.up_args.begin(), options_.up_args.end());
+  up.env = options_.env;
+  up.output_file = data_ + "/up.log";
+  LK_ASSIGN_OR_RETURN(Subprocess child, StartUntil(std::move(up), "lockkeeper is up"));
+  up_ = std::move(child);
+  const double seconds = ToSeconds(SystemClock().Read().boot - started);
+  LK_RETURN_IF_ERROR(ConnectApi());
   return seconds;
 }
 
+Status Lab::StartPart(const std::string& role) {
+  SubprocessOptions part;
+  part.argv = {options_.lockkeeper, role};
+  part.env = options_.env;
+  part.output_file = data_ + "/" + role + ".log";
+  if (role == "apiserver") {
+    if (api_port_ == 0) api_port_ = FreePort();
+    part.argv.insert(part.argv.end(), {"--data", data_ + "/api", "--listen", "127.0.0.1:" + std::to_string(api_port_)});
+  } else {
+    part.argv.insert(part.argv.end(), {"--data", data_, "--kubeconfig", kubeconfig()});
+  }
+  if (role == "agent") part.argv.insert(part.argv.end(), {"--host", "local"});
+  LK_ASSIGN_OR_RETURN(Subprocess child,
+                      StartUntil(std::move(part), role == "apiserver" ? "export KUBECONFIG" : role + " is up"));
+  parts_.insert_or_assign(role, std::move(child));
+  return role == "apiserver" ? ConnectApi() : Status::Ok();
+}
+
+Result<int> Lab::EndPart(const std::string& role, int signal) {
+  const auto part = parts_.find(role);
+  if (part == parts_.end()) return Status(Code::kPrecondition, "no " + role + " runs");
+  part->second.Signal(signal);
+  const Result<int> code = part->second.Wait(std::chrono::seconds(40));
+  if (code.ok()) parts_.erase(part);
+  return code;
+}
+
+pid_t Lab::part_pid(const std::string& role) const {
+  const auto part = parts_.find(role);
+  return part == parts_.end() ? -1 : part->second.pid();
+}
+
 Result<int> Lab::Down(int signal) {
+  for (const char* role : {"agent", "manager", "apiserver"}) {
+    if (!options_.split) break;
+    LK_RETURN_IF_ERROR(EndPart(role, signal).status());
+  }
+  if (options_.split) return 0;
   if (!up_) return Status(Code::kPrecondition, "it is not up");
   up_->Signal(signal);
   const Result<int> code = up_->Wait(std::chrono::seconds(40));
@@ -110,7 +171,7 @@ Result<int> Lab::Down(int signal) {
   return code;
 }
 
-std::string Lab::UpLog() const { return ReadFile(data_ + "/up.log").value_or(""); }
+std::string Lab::UpLog() const { return ReadFile(data_ + (options_.split ? "/agent.log" : "/up.log")).value_or(""); }
 
 Result<std::string> Lab::Kubectl(std::vector<std::string> args, const std::string& stdin_text) {
   SubprocessOptions run;

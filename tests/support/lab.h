@@ -6,11 +6,13 @@
 // Failure:   Status; nothing throws.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "api/base/unique_fd.h"
 #include "controller/http_api.h"
 #include "tests/load/load.h"
 #include "tests/support/subprocess.h"
@@ -23,6 +25,7 @@ struct LabOptions {
   std::string folder;                      // "": a fresh one in $TMPDIR or /tmp
   std::map<std::string, std::string> env;  // for up, and so for the slots' environment where a template passes it on
   std::vector<std::string> up_args;
+  bool split = false;  // Up and Down: apiserver, manager and agent, as processes of their own
 };
 
 class Lab {
@@ -31,9 +34,12 @@ class Lab {
   ~Lab();
 
   const std::string& data() const { return data_; }
-  std::string kubeconfig() const { return data_ + "/admin.kubeconfig"; }
+  const std::string& program() const { return options_.lockkeeper; }
+  std::string kubeconfig() const { return data_ + (options_.split ? "/api" : "") + "/admin.kubeconfig"; }
   // A port that was free a moment ago.
   static int FreePort();
+  // A listener on a loopback port that nobody else can have until it is closed.
+  static UniqueFd TakePort(int* port);
 
   // data()/builds/VERSION/bin/kcp.
   Status Build(const std::string& version, const std::string& faults = "");
@@ -44,6 +50,10 @@ class Lab {
   // SIGKILL or SIGTERM, and waits for the end; answers the exit code.
   Result<int> Down(int signal);
   std::string UpLog() const;
+  // One role of a split lab, "apiserver", "manager" or "agent"; as Up, Down and up_pid.
+  Status StartPart(const std::string& role);
+  Result<int> EndPart(const std::string& role, int signal);
+  pid_t part_pid(const std::string& role) const;
 
   // kubectl with our kubeconfig; answers its output.
   Result<std::string> Kubectl(std::vector<std::string> args, const std::string& stdin_text = "");
@@ -63,10 +73,16 @@ class Lab {
   void KillAll();
 
  private:
+  // Starts `program` and waits until its log has `word`; a log of an earlier start is not looked at.
+  Result<Subprocess> StartUntil(SubprocessOptions program, const std::string& word);
+  Status ConnectApi();
+
   LabOptions options_;
   std::string data_;
   bool own_folder_ = false;
   std::optional<Subprocess> up_;
+  std::map<std::string, Subprocess> parts_;
+  int api_port_ = 0;  // of a split lab; the same for each start
   std::unique_ptr<HttpApi> api_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -189,6 +190,32 @@ TEST_F(ManagerTest, AStoppedStandbyNeverStartsItsControllers) {
   EXPECT_EQ(api_.Get(kLeases, {"ns", "lk"})->At({"spec", "holderIdentity"}).AsString(), "other");
 }
 
+TEST_F(ManagerTest, ALeaseWonWhileStoppingStartsNothing) {
+  std::atomic<bool> other_ran{false}, leader_work_ran{false};
+  Json lease =
+      Json::MakeObject({{"metadata", Json::MakeObject({{"namespace", "ns"}, {"name", "lk"}})},
+                        {"spec", Json::MakeObject({{"holderIdentity", "other"}, {"leaseDurationSeconds", 1}})}});
+  ASSERT_TRUE(api_.Create(kLeases, lease).ok());
+  Manager manager(api_, SystemClock(), ManagerOptions{});
+  LeaderElection& election = manager.AddElection(api_, Quick("me"));
+  manager.AddRunnable("slow to end", [&](const CancelToken& cancel) {
+    other_ran = true;
+    WaitUntil([&] { return cancel.cancelled(); });
+    // The other's lease runs out meanwhile: ours, renewed once.
+    EXPECT_TRUE(WaitUntil([&] {
+      const auto calls = api_.Calls();
+      return election.IsLeader() && std::count(calls.begin(), calls.end(), "update leases ns/lk") >= 2;
+    }));
+  });
+  manager.AddRunnable(
+      "leader's", [&](const CancelToken&) { leader_work_ran = true; }, true);
+  ASSERT_TRUE(manager.Start().ok());
+  ASSERT_TRUE(WaitUntil([&] { return other_ran.load(); }));
+  EXPECT_TRUE(manager.Stop().ok());
+  EXPECT_FALSE(leader_work_ran);
+  EXPECT_EQ(api_.Get(kLeases, {"ns", "lk"})->At({"spec", "holderIdentity"}).AsString(), "");
+}
+
 TEST_F(ManagerTest, WorkThatHangsIsNamedItsCallsAreCancelledAndTheLeaseIsKept) {
   std::atomic<bool> inside{false}, cancelled{false};
   ManagerOptions options;
@@ -209,6 +236,50 @@ TEST_F(ManagerTest, WorkThatHangsIsNamedItsCallsAreCancelledAndTheLeaseIsKept) {
   ASSERT_TRUE(WaitUntil([&] { return inside.load(); }));
   EXPECT_TRUE(manager.Stop().ok());  // it ended once its calls were cancelled
   EXPECT_TRUE(cancelled);
+}
+
+TEST_F(ManagerTest, HoweverManyHangTheStopTakesItsTwoSpansInAll) {
+  std::atomic<int> inside{0};
+  std::atomic<bool> over{false};
+  constexpr int kStuck = 6;
+  ManagerOptions options;
+  options.stop_timeout = Milliseconds(50);
+  options.cancel_timeout = Milliseconds(50);
+  options.cancel_calls = [] {};
+  Manager manager(api_, SystemClock(), options);
+  for (int i = 0; i < kStuck; ++i) {
+    ControllerOptions stuck;
+    stuck.name = "stuck-" + std::to_string(i);
+    stuck.workers = 1;
+    stuck.reconcile = [&](const Request&) -> Result<ReconcileResult> {
+      ++inside;
+      WaitUntil([&] { return over.load(); });
+      return ReconcileResult{};
+    };
+    manager.AddController(stuck).queue().Add({"ns", "x"});
+  }
+  ASSERT_TRUE(manager.Start().ok());
+  ASSERT_TRUE(WaitUntil([&] { return inside == kStuck; }));
+  const auto begun = std::chrono::steady_clock::now();
+  const Status stopped = manager.Stop();
+  const auto took = std::chrono::steady_clock::now() - begun;
+  over = true;
+  EXPECT_EQ(stopped.code(), Code::kTimeout);
+  EXPECT_NE(stopped.message().find("stuck-0 is still busy with ns/x"), std::string::npos) << stopped.message();
+  EXPECT_LT(took, std::chrono::seconds(2)) << "not six times the time of one";
+}
+
+TEST_F(ManagerTest, AnObjectTellsAsManyEventsAsItWasGiven) {
+  const Json thing = Thing("a");
+  ManagerOptions options;
+  options.event_burst = 40;
+  Manager manager(api_, SystemClock(), options);
+  ASSERT_TRUE(manager.Start().ok());
+  for (int i = 0; i < 60; ++i) {
+    manager.recorder().Record(EventTarget::Of(thing), EventType::kNormal, "Step" + std::to_string(i), "done");
+  }
+  EXPECT_TRUE(manager.Stop().ok());
+  EXPECT_EQ(api_.List({"", "v1", "events", "Event", true}, "ns", {})->items.size(), 40u);
 }
 
 TEST_F(ManagerTest, BackgroundWorkThatThrowsIsBegunAgain) {

@@ -393,13 +393,45 @@ TEST(WorkQueueThreads, ATimerIsNotLeftAloneByAWorkerThatIsBusy) {
       }
     });
   }
-  // Both workers sleep, one of them towards the first timer.
+  while (queue.GetStats().idle_workers < 2) std::this_thread::yield();
+  // One of them will sleep towards the first timer.
   queue.AddAfter(kA, Milliseconds(20));
   queue.AddAfter(kB, Milliseconds(60));
   while (!second && !late) std::this_thread::yield();
   queue.ShutDown();
   for (auto& thread : threads) thread.join();
   EXPECT_FALSE(late);
+}
+
+// Two keys come before the one worker without a timer has woken: it must pass the second on to the one with it.
+TEST(WorkQueueThreads, AKeyReachesTheWorkerThatSleepsTowardsATimer) {
+  for (int round = 0; round < 100; ++round) {
+    WorkQueue queue(SystemClock(), {.seed = 7});
+    std::atomic<int> inside{0};
+    std::atomic<bool> late{false};
+    std::vector<std::thread> threads;
+    for (int w = 0; w < 2; ++w) {
+      threads.emplace_back([&] {
+        while (const auto item = queue.Get()) {
+          const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+          ++inside;
+          while (inside < 2 && !late) {
+            if (std::chrono::steady_clock::now() > until) late = true;
+            std::this_thread::yield();
+          }
+          queue.Done(item->request);
+        }
+      });
+    }
+    queue.AddAfter({"", "far"}, Seconds(3600));
+    while (queue.GetStats().idle_workers < 2) std::this_thread::yield();
+    queue.Add(kA);
+    queue.Add(kB);
+    while (inside < 2 && !late) std::this_thread::yield();
+    queue.ShutDown();
+    for (auto& thread : threads) thread.join();
+    ASSERT_FALSE(late) << "round " << round;
+  }
 }
 
 }  // namespace

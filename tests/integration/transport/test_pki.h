@@ -21,12 +21,12 @@ class TestPki {
 
   struct Subject {
     std::string common_name{};
-    std::string organization{};  // a Kubernetes group
     std::vector<std::string> dns_names{};
     std::vector<std::string> ip_addresses{};
     bool client = false;  // for client authentication instead of serving
-    bool both = false;    // for both
     bool expired = false;
+    bool both = false;           // for client authentication and serving
+    std::string organization{};  // a Kubernetes group
   };
   KeyPair Issue(const Subject& subject);
 

@@ -97,7 +97,7 @@ Status Cluster::Prepare() {
   etcd_peer_port_ = PortToKeep();
   port_ = PortToKeep();
   url_ = "https://127.0.0.1:" + std::to_string(port_);
-  admin_ = pki_.Issue({.common_name = "admin", .organization = "system:masters", .client = true});
+  admin_ = pki_.Issue({.common_name = "admin", .client = true, .organization = "system:masters"});
   LK_RETURN_IF_ERROR(WriteFiles());
   HttpApiOptions options;
   options.user_agent = "peers";

@@ -146,12 +146,13 @@ std::string Cluster::Path(const std::string& name) const { return JoinPath(folde
 std::string Cluster::LogPath(Part part) const { return Path(Name(part) + ".log"); }
 std::string Cluster::EtcdUrl() const { return "https://127.0.0.1:" + std::to_string(etcd_port_); }
 
-TlsClientConfig Cluster::Tls() const {
-  TlsClientConfig tls;
-  tls.ca_pem = ca_pem();
-  tls.certificate_pem = admin_.certificate_pem;
-  tls.private_key_pem = admin_.private_key_pem;
-  return tls;
+HttpClientConfig Cluster::Http() const {
+  HttpClientConfig http;
+  http.base_url = url_;
+  http.tls.ca_pem = ca_pem();
+  http.tls.certificate_pem = admin_.certificate_pem;
+  http.tls.private_key_pem = admin_.private_key_pem;
+  return http;
 }
 
 RestConfig Cluster::Rest() const {
@@ -245,18 +246,14 @@ Status Cluster::Await(Part part, HttpClient& client, const std::string& target, 
 }
 
 Status Cluster::AwaitEtcd() {
-  HttpClientConfig config;
-  config.base_url = EtcdUrl();
-  config.tls = Tls();
-  HttpClient client(std::move(config));
+  HttpClientConfig http = Http();
+  http.base_url = EtcdUrl();
+  HttpClient client(std::move(http));
   return Await(Part::kEtcd, client, "/readyz", kPatience);
 }
 
 Status Cluster::AwaitReady(std::chrono::milliseconds patience) {
-  HttpClientConfig config;
-  config.base_url = url_;
-  config.tls = Tls();
-  HttpClient client(std::move(config));
+  HttpClient client(Http());
   // The namespaces are made a little after it says ready.
   for (const char* target : {"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system"}) {
     LK_RETURN_IF_ERROR(Await(Part::kApiServer, client, target, patience));

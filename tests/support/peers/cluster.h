@@ -36,7 +36,7 @@ class Cluster {
   const std::string& folder() const { return folder_; }
   std::string kubeconfig() const;  // the admin's, a file with all inside
   RestConfig Rest() const;
-  TlsClientConfig Tls() const;
+  HttpClientConfig Http() const;  // for requests as they stand on the wire
   // Ours, as the admin; its tries are short and it does not go on for long, so that a test sees an outage.
   HttpApi& api() { return *api_; }
   Ran Kubectl(std::vector<std::string> args, const std::string& stdin_text = "") const;

@@ -85,6 +85,13 @@ struct UnitStatus {
   bool operator==(const UnitStatus&) const = default;
 };
 
+// Who keeps a port from being listened on.
+struct PortHolder {
+  pid_t pid = 0;        // 0: it cannot be told
+  std::string command;  // its name, "" when it cannot be told
+  bool operator==(const PortHolder&) const = default;
+};
+
 class Units {
  public:
   virtual ~Units() = default;
@@ -107,6 +114,8 @@ class Units {
   virtual Result<std::string> ExecutableSha256(const UnitIdentity& id) = 0;
   // The last `lines` lines of output, secrets masked.
   virtual Result<std::vector<std::string>> LastOutput(const UnitSpec& spec, int lines) = 0;
+  // Who listens on this TCP port of 127.0.0.1 or of all addresses; kNotFound: nobody, a server can have it.
+  virtual Result<PortHolder> HolderOf(int port) = 0;
   // Units that this host runs or remembers, for sweeping what no ledger record names.
   virtual Result<std::vector<std::string>> List() = 0;
 

@@ -130,6 +130,42 @@ std::vector<int> ListenPorts(pid_t pid) {
   return ports;
 }
 
+Result<PortHolder> ListenerOn(int port) {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return ErrnoStatus("try port", std::to_string(port), errno);
+  const int on = 1;  // as servers do: what has ended lately is no listener
+  (void)setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return Status(Code::kNotFound, "nobody listens on port " + std::to_string(port));
+  }
+  if (errno != EADDRINUSE) return ErrnoStatus("try port", std::to_string(port), errno);
+  PortHolder holder;
+  const Result<std::vector<std::string>> processes = ListDir("/proc");
+  if (!processes.ok()) return holder;
+  std::map<uint64_t, int> port_of;
+  if (!AskListening(AF_INET, &port_of)) AddListening("/proc/self/net/tcp", &port_of);
+  if (!AskListening(AF_INET6, &port_of)) AddListening("/proc/self/net/tcp6", &port_of);
+  for (const std::string& name : *processes) {
+    const pid_t pid = static_cast<pid_t>(strtol(name.c_str(), nullptr, 10));
+    if (pid <= 0) continue;
+    std::set<uint64_t> inodes;
+    AddSocketInodes(pid, &inodes);
+    const bool holds = std::any_of(port_of.begin(), port_of.end(), [&](const auto& socket) {
+      return socket.second == port && inodes.count(socket.first) != 0;
+    });
+    if (!holds) continue;
+    holder.pid = pid;
+    holder.command = ReadFile("/proc/" + name + "/comm").value_or("");
+    while (!holder.command.empty() && holder.command.back() == '\n') holder.command.pop_back();
+    break;
+  }
+  return holder;
+}
+
 std::string ExecutableLink(pid_t pid) { return ReadLink("/proc/" + std::to_string(pid) + "/exe"); }
 
 }  // namespace lockkeeper

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "reconcilers/ports/units.h"
 
 namespace lockkeeper {
 
 // TCP ports in LISTEN held by the process or a descendant, the oldest socket first, each once.
 std::vector<int> ListenPorts(pid_t pid);
+// As Units::HolderOf.
+Result<PortHolder> ListenerOn(int port);
 // Target of /proc/PID/exe, "" when it cannot be told. " (deleted)" is kept: the file was replaced.
 std::string ExecutableLink(pid_t pid);
 

@@ -162,6 +162,8 @@ class ProcessUnits final : public Units {
     return out;
   }
 
+  Result<PortHolder> HolderOf(int port) override { return ListenerOn(port); }
+
   Result<std::vector<std::string>> List() override {
     LK_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDir(options_.run_dir));
     std::erase_if(names, [](const std::string& name) { return !IsUnitName(name); });

@@ -270,6 +270,15 @@ void Observer::ReadFiles(Snapshot& s, const Now& now) {
   };
   look(rendered->unit);
   for (const CompanionIntent& companion : rendered->companions) look(companion.unit);
+  // In an outage the slot itself has them still.
+  if (op->outage) return;
+  const auto try_port = [&](const PortSpec& port) {
+    if (port.type != PortType::kFixed || !port.fixed) return;
+    const int number = static_cast<int>(op->to == kGreen ? port.fixed->green.value_or(0) : port.fixed->blue);
+    if (number != 0) s.files.ports[number] = Fact<PortHolder>::Of(units_.HolderOf(number));
+  };
+  try_port(rec.spec.template_.port);
+  for (const auto& companion : rec.spec.template_.companions) try_port(companion.port);
 }
 
 void Observer::ReadPeer(Snapshot& s, const Now& now, Memory& memory) {

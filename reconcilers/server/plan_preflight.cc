@@ -133,6 +133,21 @@ Check PortsDiffer(const Context& c) {
   return BySpec("PortsDiffer", reason::kInvalidSpec, "spec.template.port.fixed", "blue and green have the same port");
 }
 
+// Known once there is a build to render; the slot's own unit of before is stopped later, and gives its port back.
+Check PortsFree(const Context& c) {
+  const auto before = c.rec.slots.find(c.op->to);
+  const pid_t own = before == c.rec.slots.end() ? 0 : before->second.actual.id.pid;
+  for (const auto& [port, holder] : c.s.files.ports) {
+    if (!holder.known() || (own != 0 && holder->pid == own)) continue;
+    const std::string who =
+        holder->pid == 0 ? "another process" : "process " + std::to_string(holder->pid) + " (" + holder->command + ")";
+    return OnHost("PortsFree", reason::kPortTaken, "spec.template.port.fixed",
+                  "port " + std::to_string(port) + " of slot " + c.op->to + " is taken by " + who,
+                  c.MakeAction("FreePort", "ss -ltnp sport = :" + std::to_string(port), "none"));
+  }
+  return Passed("PortsFree");
+}
+
 Check DiskSpace(const Context& c) {
   const Fact<int64_t>& free = c.s.host.free_bytes;
   if (!free.known()) return Passed("DiskSpace", "not known");
@@ -219,6 +234,7 @@ std::vector<Check> RunPreflight(const Context& c) {
   checks.push_back(Front(c));
   checks.push_back(HoldLongEnough(c));
   checks.push_back(PortsDiffer(c));
+  checks.push_back(PortsFree(c));
   checks.push_back(KineLeavesTheStoreAlone(c));
   checks.push_back(ShardUrlsAreTheFronts(c));
   checks.push_back(DiskSpace(c));

@@ -106,6 +106,8 @@ struct FileFacts {
   Fact<bool> base_empty;                          // the Server's base folder is empty or absent
   // Of the commands of the unit that is about to be started: path to SHA-256 of the executable.
   std::map<std::string, Fact<std::string>> commands;
+  // Of its fixed ports, its companions' too: who listens there; absent: nobody.
+  std::map<int, Fact<PortHolder>> ports;
   bool operator==(const FileFacts&) const = default;
 };
 

@@ -47,6 +47,28 @@ TEST_F(BadSlotE2e, AServerWhoseCommandDoesNotExistNamesItAndGoesOnOnceTheSpecIsM
   EXPECT_TRUE(ready.ok()) << ready.status().ToString();
 }
 
+TEST_F(BadSlotE2e, AFixedPortThatIsTakenIsNamedAndTheInstallGoesOnOnceItIsFree) {
+  ASSERT_EQ(lab_.Build(kOld), Status::Ok());
+  ASSERT_TRUE(lab_.Up().ok());
+  int port = 0;
+  UniqueFd taken = Lab::TakePort(&port);
+  ApplyServer([&](Json& spec) {
+    spec["template"].Set(
+        "port", Json::MakeObject(
+                    {{"type", "Fixed"}, {"fixed", Json::MakeObject({{"blue", port}, {"green", Lab::FreePort()}})}}));
+    Replace(spec, "--secure-port=0", "--secure-port={port}");
+  });
+  const std::string name = std::to_string(port);
+  const Result<Server> stalled = Await<Server>("kcp", [&](const Server& s) { return SaysStalled(s, name); });
+  ASSERT_TRUE(stalled.ok()) << stalled.status().ToString();
+  EXPECT_EQ(FindOf(*stalled, "Stalled")->reason, "PortTaken");
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), 0) << "nothing was started";
+  taken.Reset();
+  const Result<Server> ready = AwaitReady();
+  ASSERT_TRUE(ready.ok()) << ready.status().ToString();
+  EXPECT_EQ(ready->status.slots.at(0).port, port);
+}
+
 TEST_F(BadSlotE2e, AChecksumThatDoesNotFitInstallsNothingAndGoesOnOnceTheBuildIsWhole) {
   const std::string file = lab_.data() + "/builds/" + kOld + "/bin/kcp";
   ASSERT_EQ(lab_.Build(kOld), Status::Ok());

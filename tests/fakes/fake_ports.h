@@ -18,6 +18,7 @@ class FakeUnits : public Units {
   Status Reset(const std::string& unit) override;
   Result<std::string> ExecutableSha256(const UnitIdentity& id) override;
   Result<std::vector<std::string>> LastOutput(const UnitSpec& spec, int lines) override;
+  Result<PortHolder> HolderOf(int) override { return Status(Code::kNotFound, "nobody listens there"); }
   Result<std::vector<std::string>> List() override;
   void SetListener(std::function<void(const std::string&)>) override {}
 

@@ -101,6 +101,13 @@ const Row kRows[] = {
     {"in_an_outage_nothing_is_stopped_while_the_front_is_silent",
      [](ASnapshot& a) { a.Rolling(kStepGates, [](OperationRecord& op) { op.outage = true; }).FrontSilent(); },
      "FrontSilent"},
+    // Preflight
+    {"a_port_that_another_process_has_holds_the_roll_before_anything_is_touched",
+     [](ASnapshot& a) {
+       a.Rolling(kStepAdmit).s().files.ports[6445] = PortHolder{77, "nginx"};
+       a.s().files.ports[6446] = Absent{};
+     },
+     "PortTaken"},
     // Rule G
     {"an_abort_at_the_gate_begins_the_undo",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady).op().abort = true; }, "Aborted",

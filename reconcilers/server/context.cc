@@ -181,6 +181,12 @@ std::string Context::Unstoppable(const ServerRecord& next) const {
   return "";
 }
 
+Plan Context::NotStoppedYet(const std::string& slot) const {
+  return Wait("FrontNotObserved",
+              "slot " + slot + " is ready and is not stopped before the front is seen on another one",
+              Milliseconds(200));
+}
+
 Commit Context::MakeCommit(ServerRecord next, std::optional<OutcomeRecord> outcome) const {
   Commit commit;
   commit.base_revision = rec.revision;
@@ -191,11 +197,7 @@ Commit Context::MakeCommit(ServerRecord next, std::optional<OutcomeRecord> outco
 
 Plan Context::Do(ServerRecord next, std::string reason, std::string message,
                  std::optional<OutcomeRecord> outcome) const {
-  if (const std::string slot = Unstoppable(next); !slot.empty()) {
-    return Wait("FrontNotObserved",
-                "slot " + slot + " is ready and is not stopped before the front is seen on another one",
-                Milliseconds(200));
-  }
+  if (const std::string slot = Unstoppable(next); !slot.empty()) return NotStoppedYet(slot);
   Plan plan;
   Step step;
   Commit commit = MakeCommit(std::move(next), std::move(outcome));
@@ -210,6 +212,10 @@ Plan Context::Do(ServerRecord next, std::string reason, std::string message,
 
 Plan Context::Effect(Action action, std::string reason, std::string message, std::optional<ServerRecord> then,
                      std::optional<ServerRecord> otherwise) const {
+  for (const std::optional<ServerRecord>* next : {&then, &otherwise}) {
+    if (!*next) continue;
+    if (const std::string slot = Unstoppable(**next); !slot.empty()) return NotStoppedYet(slot);
+  }
   Plan plan;
   Step step;
   step.kind = StepKind::kEffect;

@@ -122,6 +122,7 @@ class Context {
   Commit MakeCommit(ServerRecord next, std::optional<OutcomeRecord> outcome = {}) const;
   // The first Ready slot that `next` stops against rule D; "" when there is none.
   std::string Unstoppable(const ServerRecord& next) const;
+  Plan NotStoppedYet(const std::string& slot) const;
 };
 
 // Text for a person.

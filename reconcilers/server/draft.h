@@ -14,7 +14,7 @@ struct HandlerResult {
   enum class Kind {
     kObserved,  // observed to be done: the next step's turn, in the same pass
     kNotYet,    // `plan` waits or acts; edits of the draft are committed before it
-    kFinal,     // `plan` is the pass's plan and holds the draft's edits
+    kFinal,     // `plan` is the pass's plan and holds the draft's edits, or its effect's commit does
   };
   Kind kind = Kind::kObserved;
   std::optional<Plan> plan;

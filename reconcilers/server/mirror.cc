@@ -33,14 +33,16 @@ bool IsOperationsRoll(const ServerRecord& rec, const Roll& roll) {
 }  // namespace
 
 ServerStatus Reconciler::LastStatus(const ServerKey& key) {
-  const Last last = LastOf(key);
+  const std::shared_ptr<const Last> kept = LastOf(key);
+  const Last& last = *kept;
   const int64_t generation = last.snapshot.object.known() ? last.snapshot.object->generation : 0;
   return SummarizeServer({last.snapshot, last.plan, last.now, last.error}, ServerStatus{}, generation);
 }
 
 Result<Duration> Reconciler::Mirror(const ObjectKey& object_key) {
   const ServerKey key{object_key.namespace_, object_key.name};
-  const Last last = LastOf(key);
+  const std::shared_ptr<const Last> kept = LastOf(key);
+  const Last& last = *kept;
   if (last.now.wall == Time{}) return kProgressPeriod;  // nothing was looked at yet
   LK_RETURN_IF_ERROR(MirrorRolls(key, last));
   bool behind = false;
@@ -70,7 +72,7 @@ Status Reconciler::MirrorServer(const ServerKey& key, const Last& last, bool& be
     const bool progress_only = SameButProgress(after, object->status);
     if (progress_only && SameProgress(after.progress, object->status.progress)) {
       // Nothing that a reader would see.
-    } else if (progress_only && last.now.wall - last.mirrored_at < kProgressPeriod) {
+    } else if (progress_only && last.now.wall - MirroredAt(key) < kProgressPeriod) {
       behind = true;
       return Status::Ok();
     } else {
@@ -79,7 +81,7 @@ Status Reconciler::MirrorServer(const ServerKey& key, const Last& last, bool& be
       // Guarded by the resourceVersion that was read; an equal status is not written again.
       LK_RETURN_IF_ERROR(UpdateStatus<Server>(deps_.api, next).status());
       const MutexLock lock(mutex_);
-      last_[key].mirrored_at = last.now.wall;
+      mirrored_at_[key] = last.now.wall;
     }
   }
   if (last.snapshot.record.known()) deps_.posted(object->metadata.uid, last.snapshot.record->revision);
@@ -163,7 +165,7 @@ Status Reconciler::MirrorRoll(const ServerKey& key, const Last& last, Roll roll)
   }
   if (after == roll.status) return Status::Ok();
   if (SameButProgress(after, roll.status)) {
-    const bool soon = last.now.wall - last.mirrored_at < kProgressPeriod;
+    const bool soon = last.now.wall - MirroredAt(key) < kProgressPeriod;
     if (soon || SameProgress(after.progress, roll.status.progress)) return Status::Ok();
   }
   roll.status = std::move(after);

@@ -20,21 +20,23 @@ Candidate FromUpgrade(const Upgrade& u) {
   x.kind = kKindUpgrade;
   x.action = u.spec.action;
   x.version = u.spec.version;
-  x.spec_hash = SpecHash(u);
+  x.closed = u.status.outcome;
+  x.closed_message = u.status.error;
+  if (!x.closed) x.spec_hash = SpecHash(u);
   x.roll.controls = u.spec.controls;
   x.roll.when_busy = u.spec.when_busy;
   x.roll.requested_by = u.status.requested_by.empty() ? u.spec.requested_by : u.status.requested_by;
-  x.closed = u.status.outcome;
-  x.closed_message = u.status.error;
   return x;
 }
 
 Candidate FromRoll(const Roll& r) {
   Candidate x;
   x.kind = kKindRoll;
-  x.roll = r.spec;
-  x.spec_hash = SpecHash(r);
   x.closed = r.status.outcome;
+  if (!x.closed) {  // of one that has ended nobody asks what it wanted
+    x.roll = r.spec;
+    x.spec_hash = SpecHash(r);
+  }
   const OwnerReference* owner = r.metadata.ControllerRef();
   if (owner != nullptr && owner->kind == kKindUpgrade) x.parent_uid = owner->uid;
   return x;
@@ -49,8 +51,8 @@ void AddMeta(Candidate& x, const ObjectMeta& meta, Ledger& ledger) {
   x.deleting = meta.Deleting();
   x.has_finalizer = meta.HasFinalizer(kFinalizer);
   // Its status says it has ended: there is nothing left to ask the ledger.
-  x.recorded = x.closed && x.kind == kKindRoll ? Fact<OutcomeRecord>(Absent{})
-                                               : Fact<OutcomeRecord>::Of(ledger.FindOutcome(x.kind, x.ns, x.name));
+  x.recorded =
+      x.closed ? Fact<OutcomeRecord>(Absent{}) : Fact<OutcomeRecord>::Of(ledger.FindOutcome(x.kind, x.ns, x.name));
 }
 
 template <typename Document>
@@ -229,7 +231,7 @@ void Observer::ReadDocuments(Snapshot& s) {
       s.release = doc.absent() ? Fact<ReleaseFact>(Absent{}) : Fact<ReleaseFact>(Unknown{doc.why()});
     }
   }
-  const std::string backup = note("backup");
+  const std::string backup = BackupOf(*op);
   if (!backup.empty() && !Finished(*op, kStepStart)) {
     const Fact<BackupDocument> doc = ReadDocument<BackupDocument>(ledger_, kBackupDocument, s.key.ns, backup);
     if (doc.known()) {

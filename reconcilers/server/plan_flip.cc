@@ -22,6 +22,9 @@ HandlerResult DoRecord(const Context& c, Draft& d) {
   }
   d.next.active = op.to;
   d.next.hold = false;
+  // From here until it is written anew nobody can say whose token the members hold: a write whose reply was lost, or
+  // that a crash followed, leaves the new slot's there, and an undo must write the old one's again.
+  d.next.member_token_of.clear();
   d.next.version = intent.build.version;
   d.next.store_url = intent.store_url;
   d.next.installed = true;
@@ -131,7 +134,8 @@ HandlerResult DoMemberToken(const Context& c, Draft& d) {
     return NotYet(c.Wait("WaitingForReady", "the token is read only from a ready slot: " + active.readyz_text,
                          Milliseconds(100)));
   }
-  return NotYet(RefreshMemberToken(c, active, d.next, kStepMemberToken));
+  // The flip that was observed in this pass is noted with the token: the effect rests on no note of it.
+  return Final(RefreshMemberToken(c, active, d.next, kStepMemberToken));
 }
 
 }  // namespace lockkeeper::roll

@@ -122,9 +122,14 @@ HandlerResult WaitAtGate(const Context& c, Draft& d, const char* step, std::stri
 }
 
 void LeaveGate(const Context& c, Draft& d) {
-  if (!d.op().waiting_since) return;
+  OperationRecord& op = d.op();
+  if (!op.waiting_since) return;
+  const Duration before = op.waited;
   c.EndWait(d.next);
-  d.Say("WaitEnded", "goes on after waiting " + SecondsText(d.op().waited));
+  // A pause in the soak is time that both slots ran on: it is the soak's already.
+  const bool soaking = Started(op, kStepSoak) && !Finished(op, kStepSoak);
+  if (!soaking) op.report.gate_seconds = op.report.gate_seconds.value_or(0) + ToSeconds(op.waited - before);
+  d.Say("WaitEnded", "goes on after waiting " + SecondsText(op.waited));
 }
 
 HandlerResult DoNoteHolder(const Context& c, Draft& d) {
@@ -148,14 +153,16 @@ HandlerResult DoNoteHolder(const Context& c, Draft& d) {
 
 HandlerResult DoBackUp(const Context& c, Draft& d) {
   if (!WantsBackup(c)) return StepDone();
-  std::string name = c.Note("backup");
+  const Duration limit = Seconds(static_cast<double>(c.spec.backup.timeout_seconds));
+  const std::string name = BackupOf(d.op());
   if (name.empty() || (BackupTooOld(c) && !Started(d.op(), kStepBackUp))) {
-    const bool given = name.empty() && c.op->spec.backup_ref && !c.op->spec.backup_ref->name.empty();
-    d.op().notes["backup"] = given ? c.op->spec.backup_ref->name : NextBackupName(c);
-    d.Say("BackingUp", "the store is backed up as " + d.op().notes["backup"]);
+    const std::string fresh = NextBackupName(c);
+    Begin(c, d, kStepBackUp, limit, "");
+    d.op().notes["backup"] = fresh;
+    d.Say("BackingUp", "the store is backed up as " + fresh);
     return NotYet(c.Wait("BackingUp", d.message, Milliseconds(100)));
   }
-  Begin(c, d, kStepBackUp, Seconds(static_cast<double>(c.spec.backup.timeout_seconds)), "waiting for backup " + name);
+  Begin(c, d, kStepBackUp, limit, "waiting for backup " + name);
   const Fact<BackupFact>& backup = c.s.backup;
   const bool named = backup.known() && backup->name == name;
   if (named && backup->state == BackupFact::State::kReady) {
@@ -223,10 +230,7 @@ HandlerResult DoGates(const Context& c, Draft& d) {
     return WaitAtGate(c, d, kStepGates, "Paused", "paused before the flip",
                       {c.MakeAction("Resume", "lockkeeper resume" + tail, "none")});
   }
-  const bool waited = d.op().waiting_since.has_value();
-  const Time since = waited ? d.op().waiting_since->wall : c.now.wall;
   LeaveGate(c, d);
-  if (waited) d.op().report.gate_seconds = d.op().report.gate_seconds.value_or(0) + ToSeconds(c.now.wall - since);
   if (op.outage) {
     if (auto retaken = RetakeOldBackup(c, d)) return std::move(*retaken);
   }
@@ -358,6 +362,9 @@ HandlerResult DoStopOld(const Context& c, Draft& d) {
         std::max(0.0, ToSeconds(exited - report.sigterm_at.value_or(d.op().started[kStepStopOld])));
     if (c.s.front.known()) report.open_on_old_at_exit = c.s.front->OpenOn(old.name, old.intent().incarnation);
     d.next.last_exit_at = std::max(d.next.last_exit_at, exited);
+    // No way leads back to this start of it; its unit and companions go while the lease is waited for. An outage may
+    // still be undone into it.
+    if (!c.op->outage) d.next.slots[old.name].intent.forget = true;
   }
   report.holder_at_stop = d.op().notes["holderAtStop"];
   d.Say("OldStopped", "slot " + c.op->from + " has ended");
@@ -374,13 +381,14 @@ HandlerResult DoRetire(const Context& c, Draft& d) {
     return NotYet(c.Wait("Retiring", d.message, Milliseconds(20)));
   }
   if (!c.rec.probe_name.empty() && op.notes.count("probeSwept") == 0) {
-    ServerRecord done = c.rec;
+    // What this pass has found is noted with it: that an object goes rests on no note.
+    ServerRecord done = d.next;
     done.probe_name.clear();
     done.operation->notes["probeSwept"] = "yes";
-    ServerRecord failed = c.rec;  // best effort: the next roll sweeps it
+    ServerRecord failed = d.next;  // best effort: the next roll sweeps it
     failed.operation->notes["probeSwept"] = "{error}";
-    return NotYet(c.Effect(DeleteProbes{c.rec.probe_name}, "SweepingProbe", "probe object " + c.rec.probe_name,
-                           std::move(done), std::move(failed)));
+    return Final(c.Effect(DeleteProbes{c.rec.probe_name}, "SweepingProbe", "probe object " + c.rec.probe_name,
+                          std::move(done), std::move(failed)));
   }
   if (old_stays) {
     if (!c.Slot(op.from).unit_absent) {

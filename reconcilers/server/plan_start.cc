@@ -53,6 +53,18 @@ HandlerResult StartWithoutBlame(const Context& c, Draft& d) {
   return NotYet(c.Wait("Starting", d.message, Milliseconds(20)));
 }
 
+// Step Start begins: the slot's intent is the frozen rendering, wanted running.
+void OrderStart(const Context& c, ServerRecord& next) {
+  c.BeginStep(next, kStepStart);
+  c.SetDeadline(next, kStepStart, c.ReadyTimeout());
+  SlotEntry& entry = next.slots[c.op->to];
+  if (c.op->to == c.op->from) entry.previous = entry.intent;
+  entry.intent = *next.operation->rendered;
+  entry.intent.running = true;
+  entry.intent.invocation = 1;
+  entry.ready_at = Time{};
+}
+
 std::string DiedText(const SlotView& fresh) {
   return "slot " + fresh.name + " of the new build died: " + (fresh.exit_text.empty() ? "it is gone" : fresh.exit_text);
 }
@@ -145,6 +157,7 @@ HandlerResult DoSeed(const Context& c, Draft& d) {
       return NotYet(c.Wait("ClearingSlot", "an earlier unit of slot " + op.to + " still exists", Milliseconds(20)));
     }
   }
+  if (d.dirty) return NotYet(c.Wait("Seeding", d.message, Milliseconds(20)));
   SeedSlot effect;
   effect.plan = SeedOf(c, op.to);
   effect.user = op.rendered ? op.rendered->unit.user : "";
@@ -152,8 +165,10 @@ HandlerResult DoSeed(const Context& c, Draft& d) {
   effect.clear = op.kind == kKindInstall;
   const bool observed = c.spec.seed && !effect.clear && c.s.files.seeded.known() && *c.s.files.seeded;
   if (observed) return StepDone();
+  // Nothing is left to look at before the start, so the commit that ends this step orders it.
   ServerRecord done = c.rec;
   c.FinishStep(done, kStepSeed);
+  OrderStart(c, done);
   std::optional<ServerRecord> failed;
   // One write that fails may be a moment's trouble; one that still fails after its time is not.
   if (op.kind != kKindInstall && c.DeadlinePassed(kStepSeed)) {
@@ -164,13 +179,9 @@ HandlerResult DoSeed(const Context& c, Draft& d) {
 }
 
 HandlerResult DoStart(const Context& c, Draft& d) {
-  if (Begin(c, d, kStepStart, c.ReadyTimeout(), "slot " + c.op->to + " is started")) {
-    SlotEntry& entry = d.next.slots[c.op->to];
-    if (c.op->to == c.op->from) entry.previous = entry.intent;
-    entry.intent = *d.op().rendered;
-    entry.intent.running = true;
-    entry.intent.invocation = 1;
-    entry.ready_at = Time{};
+  if (!Started(d.op(), kStepStart)) {
+    OrderStart(c, d.next);
+    d.Say(kStepStart, "slot " + c.op->to + " is started");
     return NotYet(c.Wait("Starting", d.message, Milliseconds(20)));
   }
   if (auto trouble = NewSlotTrouble(c, d, kStepStart)) return std::move(*trouble);

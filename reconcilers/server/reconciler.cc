@@ -31,30 +31,28 @@ Reconciler::Reconciler(Dependencies deps)
   actor_.committed = [this](const ServerRecord& before, const ServerRecord& after) { Tell(after.key, before, after); };
 }
 
-Result<bool> Reconciler::LoadIntent(const ServerKey& key) {
-  const Result<Server> object = deps_.objects.GetServer({key.ns, key.name});
-  if (!object.ok()) return false;  // away or absent: what the ledger holds goes on being wanted
+Result<bool> Reconciler::LoadIntent(const Snapshot& s) {
+  const ServerObject* object = s.object.get();
+  if (object == nullptr) return false;  // away or absent: what the ledger holds goes on being wanted
   if (object->spec.host != deps_.host.name) return false;
-  const Result<ServerRecord> record = deps_.ledger.Get(key);
-  if (!record.ok() && record.code() != Code::kNotFound) return record.status();
-  const ObjectMeta& meta = object->metadata;
-  if (!record.ok() && meta.Deleting()) return false;
-  const ServerRecord none;
-  const ServerRecord& was = record.ok() ? *record : none;
-  const bool same = record.ok() && was.uid == meta.uid;
-  if (was.released && meta.Deleting()) return false;
-  const bool newer = !same || meta.generation > was.generation || was.released;
-  const bool deletes = same && meta.Deleting() && !was.deleting;
+  if (s.record.unknown()) return Status(Code::kUnavailable, s.record.why());
+  const ServerRecord* was = s.record.get();
+  if (was == nullptr && object->deleting) return false;
+  if (was != nullptr && was->released && object->deleting) return false;
+  const bool same = was != nullptr && was->uid == object->uid;
+  const bool newer = !same || object->generation > was->generation || was->released;
+  const bool deletes = same && object->deleting && !was->deleting;
   if (!newer && !deletes) return false;
+  const int64_t revision = was == nullptr ? 0 : was->revision;
   // Repeating: an equal record is no change. A commit in between is refused by the revision.
-  const Result<ServerRecord> after = deps_.ledger.Update(key, [&](ServerRecord& r) -> Status {
-    if (r.revision != was.revision) return Status(Code::kConflict, "the record moved while the spec was loaded");
-    r.key = key;
-    r.deleting = meta.Deleting();
+  const Result<ServerRecord> after = deps_.ledger.Update(s.key, [&](ServerRecord& r) -> Status {
+    if (r.revision != revision) return Status(Code::kConflict, "the record moved while the spec was loaded");
+    r.key = s.key;
+    r.deleting = object->deleting;
     if (newer) {
-      r.uid = meta.uid;
-      r.generation = meta.generation;
-      r.spec = ExpandSpec(object->spec, deps_.host.data_dir, key);
+      r.uid = object->uid;
+      r.generation = object->generation;
+      r.spec = ExpandSpec(object->spec, deps_.host.data_dir, s.key);
       r.released = false;
     }
     return Status::Ok();
@@ -63,61 +61,83 @@ Result<bool> Reconciler::LoadIntent(const ServerKey& key) {
   return true;
 }
 
-Reconciler::Last Reconciler::LastOf(const ServerKey& key) {
+std::shared_ptr<const Reconciler::Last> Reconciler::LastOf(const ServerKey& key) {
   const MutexLock lock(mutex_);
-  return last_[key];
+  std::shared_ptr<const Last>& last = last_[key];
+  if (!last) last = std::make_shared<const Last>();
+  return last;
 }
 
 void Reconciler::Keep(const ServerKey& key, Last last) {
+  auto kept = std::make_shared<const Last>(std::move(last));
   const MutexLock lock(mutex_);
-  last.mirrored_at = last_[key].mirrored_at;
-  last_[key] = std::move(last);
+  last_[key].swap(kept);
+}
+
+Time Reconciler::MirroredAt(const ServerKey& key) {
+  const MutexLock lock(mutex_);
+  return mirrored_at_[key];
+}
+
+Plan Reconciler::DecideOn(const Snapshot& snapshot, const Now& now) {
+  LedgerVerdict trouble = deps_.trouble();
+  if (trouble.reason.empty()) return Decide(snapshot, now);
+  Plan plan;
+  plan.rule = "TheHostMustBeOurs";
+  plan.reason = std::move(trouble.reason);
+  plan.message = std::move(trouble.message);
+  plan.stalled = plan.waiting = true;
+  plan.requeue_after = Seconds(1);
+  return plan;
+}
+
+Duration Reconciler::Act(Last& last) {
+  if (!last.plan.step) {
+    last.error = Status::Ok();
+    last.failures = 0;
+    return last.plan.requeue_after.value_or(kIdle);
+  }
+  const Step& step = *last.plan.step;
+  const std::string server = last.snapshot.key.ToString();
+  last.error = actor_.Act(last.snapshot, step);
+  const bool conflict = last.error.code() == Code::kConflict;
+  if (conflict) last.error = Status::Ok();
+  if (last.error.ok()) {
+    last.failures = 0;
+    if (!conflict) {
+      LogInfo(step.message.empty() ? step.reason : step.message,
+              {{"server", server}, {"reason", step.reason}, {"rule", last.plan.rule}});
+    }
+    return kAtOnce;
+  }
+  ++last.failures;
+  LogWarn("a step failed", {{"server", server}, {"reason", step.reason}, {"error", last.error.message()}});
+  const ServerRecord* record = last.snapshot.record.get();
+  return RetryAfter(last.failures, record != nullptr && record->operation.has_value());
 }
 
 Result<Duration> Reconciler::Reconcile(const ObjectKey& object_key) {
   const ServerKey key = KeyOf(object_key);
   Duration again = kIdle;
+  int failures = LastOf(key)->failures;
   for (int pass = 0; pass < std::max(1, deps_.passes); ++pass) {
-    const Result<bool> loaded = LoadIntent(key);
-    if (!loaded.ok() && loaded.code() != Code::kConflict)
-      LogWarn("the spec was not loaded", {{"server", key.ToString()}, {"error", loaded.status().message()}});
-    Last last = LastOf(key);
+    Last last;
+    last.failures = failures;
     last.now = deps_.clock.Read();
     last.snapshot = observer_.Observe(key, last.now);
+    const Result<bool> loaded = LoadIntent(last.snapshot);
+    if (loaded.ok() ? *loaded : loaded.code() == Code::kConflict) {
+      last.snapshot = observer_.Observe(key, deps_.clock.Read());
+    } else if (!loaded.ok()) {
+      LogWarn("the spec was not loaded", {{"server", key.ToString()}, {"error", loaded.status().message()}});
+    }
     // Looking takes time where a peer hangs: what was seen is as of its end, not of its beginning.
     last.now = deps_.clock.Read();
     if (last.snapshot.record.absent() && !last.snapshot.object.known()) return kIdle;
-    const LedgerVerdict trouble = deps_.trouble();
-    if (trouble.reason.empty()) {
-      last.plan = Decide(last.snapshot, last.now);
-    } else {
-      last.plan = Plan{};
-      last.plan.rule = "TheHostMustBeOurs";
-      last.plan.reason = trouble.reason;
-      last.plan.message = trouble.message;
-      last.plan.stalled = last.plan.waiting = true;
-      last.plan.requeue_after = Seconds(1);
-    }
-    again = last.plan.requeue_after.value_or(kIdle);
-    if (last.plan.step) {
-      last.error = actor_.Act(last.snapshot, *last.plan.step);
-      const bool conflict = last.error.code() == Code::kConflict;
-      if (conflict) last.error = Status::Ok();
-      last.failures = last.error.ok() ? 0 : last.failures + 1;
-      again = kAtOnce;
-      if (!last.error.ok()) {
-        again = RetryAfter(last.failures, last.snapshot.record.known() && last.snapshot.record->operation.has_value());
-        LogWarn("a step failed",
-                {{"server", key.ToString()}, {"reason", last.plan.step->reason}, {"error", last.error.message()}});
-      } else if (!conflict) {
-        LogInfo(last.plan.step->message.empty() ? last.plan.step->reason : last.plan.step->message,
-                {{"server", key.ToString()}, {"reason", last.plan.step->reason}, {"rule", last.plan.rule}});
-      }
-    } else {
-      last.error = Status::Ok();
-      last.failures = 0;
-    }
-    Keep(key, last);
+    last.plan = DecideOn(last.snapshot, last.now);
+    again = Act(last);
+    failures = last.failures;
+    Keep(key, std::move(last));
     if (again > kAtOnce) break;
   }
   if (deps_.mirror) {

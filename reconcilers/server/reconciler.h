@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "controller/events.h"
@@ -53,7 +54,7 @@ class Reconciler {
   Result<Duration> Mirror(const ObjectKey& key);
 
   // What the last pass over a Server decided; for tests and for people who debug.
-  Plan LastPlan(const ServerKey& key) { return LastOf(key).plan; }
+  Plan LastPlan(const ServerKey& key) { return LastOf(key)->plan; }
   ServerStatus LastStatus(const ServerKey& key);
 
  private:
@@ -63,13 +64,18 @@ class Reconciler {
     Now now;
     Status error;
     int failures = 0;
-    Time mirrored_at{};
   };
 
-  // Loads the object's spec into the ledger as intent. Answers whether it did; kPrecondition: SpecOlderThanHost.
-  Result<bool> LoadIntent(const ServerKey& key);
-  Last LastOf(const ServerKey& key);
+  // Loads the object's spec into the ledger as intent, where it says something new. Answers whether it did.
+  Result<bool> LoadIntent(const Snapshot& snapshot);
+  // What is forbidden on this host as a plan, else what Decide says.
+  Plan DecideOn(const Snapshot& snapshot, const Now& now);
+  // Acts on last.plan; answers how soon to look again.
+  Duration Act(Last& last);
+  // Never nullptr: before the first pass one that is empty.
+  std::shared_ptr<const Last> LastOf(const ServerKey& key);
   void Keep(const ServerKey& key, Last last);
+  Time MirroredAt(const ServerKey& key);
   Status MirrorServer(const ServerKey& key, const Last& last, bool& behind);
   Status MirrorRolls(const ServerKey& key, const Last& last);
   Status MirrorRoll(const ServerKey& key, const Last& last, Roll roll);
@@ -80,7 +86,8 @@ class Reconciler {
   Observer observer_;
   Actor actor_;
   Mutex mutex_;
-  std::map<ServerKey, Last> last_ LK_GUARDED_BY(mutex_);
+  std::map<ServerKey, std::shared_ptr<const Last>> last_ LK_GUARDED_BY(mutex_);
+  std::map<ServerKey, Time> mirrored_at_ LK_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockkeeper::roll

@@ -45,6 +45,12 @@ std::string_view CurrentStep(const OperationRecord& op, StopOrder order) {
   return kStepDone;
 }
 
+std::string BackupOf(const OperationRecord& op) {
+  const auto chosen = op.notes.find("backup");
+  if (chosen != op.notes.end() && !chosen->second.empty()) return chosen->second;
+  return op.spec.backup_ref ? op.spec.backup_ref->name : std::string();
+}
+
 bool PastReturn(const OperationRecord& op) { return op.outage ? Finished(op, kStepRecord) : Started(op, kStepStopOld); }
 
 bool Touched(const OperationRecord& op) { return op.outage ? Started(op, kStepHold) : Started(op, kStepSeed); }

@@ -62,6 +62,9 @@ std::string_view CurrentStep(const OperationRecord& op, StopOrder order);
 // A first install by whatever kind: there is no slot to come from.
 inline bool IsInstall(const OperationRecord& op) { return op.from.empty(); }
 
+// The StoreBackup it rests on: chosen by it, else the one it was given; "" before it has one.
+std::string BackupOf(const OperationRecord& op);
+
 // No word can undo it any more: blue/green from StopOld on, an outage once the new slot is recorded.
 bool PastReturn(const OperationRecord& op);
 // Something on the host or in the front was touched on its behalf.

@@ -334,7 +334,7 @@ bool Scenario::Settle(int limit) {
         const bool still = !HasOperation() && world.ledger.Info().revision == revision;
         revision = world.ledger.Info().revision;
         quiet = still ? quiet + 1 : 0;
-        return quiet > 30;
+        return quiet > 12;
       },
       limit);
 }
@@ -356,9 +356,7 @@ void Scenario::CheckInvariants() {
 
 void Scenario::Front() {
   const LedgerInfo info = world.ledger.Info();
-  const Result<ServerRecord> rec = world.ledger.Get(key);
-  if (!rec.ok()) return;
-  const std::optional<FrontTarget> want = roll::WantedFrontTarget(*rec, world.clock.Read(), info);
+  const std::optional<FrontTarget> want = roll::WantedFrontTarget(record(), world.clock.Read(), info);
   const Result<FrontState> state = front_.Get("ns/front");
   if (!want || !state.ok()) return;
   if (state->target && state->target->SameBackend(*want)) return;

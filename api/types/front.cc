@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "api/types/field_errors.h"
 #include "api/types/field_limits.h"
 
 namespace lockkeeper {
@@ -55,11 +56,13 @@ const TypeInfo& FrontSpec::Type() {
         .Required()
         .Length(3, 270)
         .Pattern("^([A-Za-z0-9.-]*|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}$", "an address and a port")
+        // Guarded: int() of what is no number would be an error of the rule, in words of its own.
         .Check(
-            "int(self.substring(self.lastIndexOf(':') + 1)) >= 1 && int(self.substring(self.lastIndexOf(':') + 1)) <= "
-            "65535",
+            "!self.matches(':[0-9]{1,5}$') || (int(self.substring(self.lastIndexOf(':') + 1)) >= 1 && "
+            "int(self.substring(self.lastIndexOf(':') + 1)) <= 65535)",
             "the port must be from 1 to 65535", [](const Json& self, const Json*) {
-              const std::string text = self.AsString();
+              const std::string& text = self.AsString();
+              if (!MatchesPattern(":[0-9]{1,5}$", text)) return true;  // the pattern says so
               const int64_t port = std::atoll(text.c_str() + text.rfind(':') + 1);
               return port >= 1 && port <= 65535;
             });

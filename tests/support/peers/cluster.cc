@@ -1,56 +1,24 @@
 #include "tests/support/peers/cluster.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <random>
 
 #include "api/base/file.h"
 #include "api/base/json.h"
 #include "api/base/time.h"
 #include "controller/base64.h"
 #include "controller/yaml.h"
+#include "tests/support/peers/places.h"
 #include "tests/support/wait.h"
 
 namespace lockkeeper::peers {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(90);
-constexpr char kPrefix[] = "lockkeeper-peers-";
 const Resource kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 
 std::string Name(Part part) { return part == Part::kEtcd ? "etcd" : "kube-apiserver"; }
-
-std::string TemporaryFolder() {
-  const char* tmp = ::getenv("TMPDIR");
-  return tmp != nullptr ? tmp : "/tmp";
-}
-
-// Folders of test programs that were killed: their pid stands in the name.
-void RemoveLeftOvers() {
-  const Result<std::vector<std::string>> names = ListDir(TemporaryFolder());
-  if (!names.ok()) return;
-  for (const std::string& name : *names) {
-    if (!name.starts_with(kPrefix)) continue;
-    const long pid = std::strtol(name.c_str() + sizeof kPrefix - 1, nullptr, 10);
-    if (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) {
-      (void)RemoveTree(JoinPath(TemporaryFolder(), name)).ok();
-    }
-  }
-}
-
-bool IsFree(int port) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-}
 
 bool Established(const Json& crd) {
   for (const Json& condition : crd.At({"status", "conditions"}).AsArray()) {
@@ -60,14 +28,6 @@ bool Established(const Json& crd) {
 }
 
 }  // namespace
-
-int PortToKeep() {
-  static std::mt19937 random(std::random_device{}());
-  for (;;) {
-    const int port = std::uniform_int_distribution<int>(20000, 32000)(random);
-    if (IsFree(port)) return port;
-  }
-}
 
 Result<std::unique_ptr<Cluster>> Cluster::Start() {
   for (const char* program : {"etcd", "kube-apiserver"}) LK_RETURN_IF_ERROR(FindProgram(program).status());
@@ -89,10 +49,7 @@ Cluster::~Cluster() {
 }
 
 Status Cluster::Prepare() {
-  RemoveLeftOvers();
-  std::string pattern = JoinPath(TemporaryFolder(), kPrefix + std::to_string(::getpid()) + "-XXXXXX");
-  if (::mkdtemp(pattern.data()) == nullptr) return ErrnoStatus("making", pattern, errno);
-  folder_ = pattern;
+  LK_ASSIGN_OR_RETURN(folder_, MakeFolder());
   etcd_port_ = PortToKeep();
   etcd_peer_port_ = PortToKeep();
   port_ = PortToKeep();

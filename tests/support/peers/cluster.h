@@ -94,8 +94,4 @@ class Cluster {
   std::unique_ptr<HttpApi> api_;
 };
 
-// A port that nobody listens on, outside the range that the kernel gives to outgoing connections: what is restarted
-// finds it free again.
-int PortToKeep();
-
 }  // namespace lockkeeper::peers

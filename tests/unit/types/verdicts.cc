@@ -339,6 +339,21 @@ std::vector<GeneratedVerdict> GenerateVerdicts(const KindInfo& kind, const Json&
   return Generator(kind, base).Run();
 }
 
+Verdict RandomWrite(const KindInfo& kind, const Json& base, RandomObject* random, int index) {
+  Verdict verdict;
+  verdict.kind = &kind;
+  verdict.name = "random write " + std::to_string(index);
+  verdict.object = base;
+  const Json made = random->Make(*kind.type);
+  int count = 0;
+  for (const auto& [name, value] : made.Get("spec").AsObject()) {
+    if ((++count + index) % 3 == 0) verdict.object["spec"].Set(name, value);
+  }
+  if (index % 2 == 0) verdict.stored = base;
+  verdict.errors = Judge(verdict);
+  return verdict;
+}
+
 std::vector<FieldError> Judge(const Verdict& verdict) {
   Json object = verdict.object, stored = verdict.stored;
   Prune(*verdict.kind, object, nullptr);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/types/kind.h"
+#include "tests/unit/types/random_object.h"
 
 namespace lockkeeper {
 
@@ -36,6 +37,10 @@ struct GeneratedVerdict {
   std::string about;
 };
 std::vector<GeneratedVerdict> GenerateVerdicts(const KindInfo& kind, const Json& base);
+
+// Random members of the spec on top of an object that is good: a create, or an update of that object. `errors` is what
+// Validate says.
+Verdict RandomWrite(const KindInfo& kind, const Json& base, RandomObject* random, int index);
 
 // What the embedded server's checks say: defaults, pruning, schema and rules.
 std::vector<FieldError> Judge(const Verdict& verdict);

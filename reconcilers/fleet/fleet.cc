@@ -1,5 +1,6 @@
 #include "reconcilers/fleet/fleet.h"
 
+#include <map>
 #include <vector>
 
 #include "api/base/log.h"
@@ -20,6 +21,8 @@ constexpr char kByServer[] = "unfinished-by-server";
 constexpr char kByHost[] = "by-host";
 
 constexpr Duration kHostLook = Seconds(5);
+// An agent that posts and does not beat (its Lease is refused) takes what we wrote back at once.
+constexpr Duration kSaidAgain = Seconds(30);
 
 // Every pass may be cut anywhere: the next process looks again.
 constexpr Duration kStopPatience = Milliseconds(500);
@@ -194,16 +197,23 @@ class Fleet::Impl {
   Result<ReconcileResult> SilentHost(const Request& key) {
     ReconcileResult again;
     const ObjectPtr object = servers_->Get(key);
-    if (object == nullptr) return again;
+    if (object == nullptr) {
+      said_at_.erase(key);
+      return again;
+    }
     LK_ASSIGN_OR_RETURN(Server server, Decode<Server>(object->Parse()));
     const HostState state = HostOf(server.spec.host);
+    again.requeue_after = kHostLook;
+    const Duration now = clock_.Read().boot;
+    const auto said = said_at_.find(key);
+    if (said != said_at_.end() && now - said->second < kSaidAgain) return again;
     if (const auto status = SilentHostStatus(server, state, clock_.Read().wall)) {
       server.status = *status;
       // Under the resourceVersion of the cache: an agent that came back in between wins.
       LK_RETURN_IF_ERROR(UpdateStatus<Server>(manager_.api(), server).status());
+      said_at_[key] = now;
       LogWarn("host is silent", {{"host", server.spec.host}, {"server", key.ToString()}});
     }
-    again.requeue_after = kHostLook;
     return again;
   }
 
@@ -216,6 +226,7 @@ class Fleet::Impl {
   Cache* releases_ = nullptr;
   Cache* backups_ = nullptr;
   Cache* leases_ = nullptr;
+  std::map<Request, Duration> said_at_;  // of the one worker of silent-host
   Mutex mutex_;
   HostTracker tracker_ LK_GUARDED_BY(mutex_);
 };

@@ -48,5 +48,16 @@ TEST(HeartbeatPoster, ASecondAgentOnTheSameMachineIsToldOfTheOneThatBeatsOnAndNo
   EXPECT_EQ(second.Judgement().verdict, HeartbeatVerdict::kLedgerLost) << "the first one has gone";
 }
 
+// As manifests/rbac has it.
+TEST(HeartbeatPoster, AnAgentThatMaySeeNoNamespaceBeatsInTheOneThatIsThere) {
+  MemoryApi api;
+  ManualClock clock;
+  api.SetBefore([](const std::string&, const Resource& resource, const ObjectKey&) {
+    return resource.plural == "namespaces" ? Status(Code::kForbidden, "get namespaces") : Status::Ok();
+  });
+  HeartbeatPoster poster(api, clock, Of("L1"), RevisionOne);
+  EXPECT_EQ(poster.Beat(), Status::Ok());
+}
+
 }  // namespace
 }  // namespace lockkeeper

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "api/base/file.h"
@@ -126,6 +127,33 @@ pid_t E2e::FindProcess(const std::vector<std::string>& words) const {
     if (all) return static_cast<pid_t>(std::stol(line));
   }
   return 0;
+}
+
+load::LoadResult E2e::UnderLoad(const std::string& server, const std::function<void()>& operation) {
+  Result<load::LoadConfig> config = lab_.LoadThrough(server);
+  EXPECT_TRUE(config.ok()) << config.status().ToString();
+  if (!config.ok()) return {};
+  config->connections = 50;
+  config->rate = 200;  // a tenth of the time, sanitizers, two cores; the benchmark runs 500 a second
+  config->watchers = 2;
+  config->seed = 1;
+  load::LoadGenerator generator(*config);
+  const Status started = generator.Start();
+  EXPECT_TRUE(started.ok()) << started.ToString();
+  operation();
+  load::LoadResult result = generator.Stop();
+  std::printf("load: %s\n", result.ToJson().Dump().c_str());
+  return result;
+}
+
+void E2e::ExpectNothingLost(const load::LoadResult& load) {
+  EXPECT_GT(load.counts.requests, 0);
+  EXPECT_EQ(load.counts.failed, 0);
+  EXPECT_EQ(load.counts.refused, 0);
+  EXPECT_EQ(load.lost_writes, 0);
+  EXPECT_EQ(load.missed_events, 0);
+  EXPECT_EQ(load.duplicate_events, 0);
+  EXPECT_LE(load.most_reconnects, 1);
 }
 
 std::vector<std::string> E2e::Overlaps(const std::string& server) const {

@@ -69,6 +69,9 @@ class E2e : public ::testing::Test {
   Result<std::string> StepNow();
   // Pid of the one process whose command line has all of `words`; 0 for none.
   pid_t FindProcess(const std::vector<std::string>& words) const;
+  // Load through the front of `server` while `operation` runs; answers what became of every request.
+  load::LoadResult UnderLoad(const std::string& server, const std::function<void()>& operation);
+  static void ExpectNothingLost(const load::LoadResult& load);
   // What the rolled servers' own journals say of two leaders or two reconcilers at once: nothing, or sentences.
   std::vector<std::string> Overlaps(const std::string& server) const;
 

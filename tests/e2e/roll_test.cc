@@ -1,40 +1,10 @@
 // A roll of a live server, as its users meet it.
-#include <cstdio>
-
 #include "tests/e2e/fixture.h"
 
 namespace lockkeeper {
 namespace {
 
-class RollE2e : public E2e {
- protected:
-  // Load through the front while `operation` runs; answers what became of every request.
-  load::LoadResult UnderLoad(const std::string& server, const std::function<void()>& operation) {
-    Result<load::LoadConfig> config = lab_.LoadThrough(server);
-    EXPECT_TRUE(config.ok()) << config.status().ToString();
-    config->connections = 50;
-    config->rate = 200;  // a tenth of the time, sanitizers, two cores; the benchmark runs 500 a second
-    config->watchers = 2;
-    config->seed = 1;
-    load::LoadGenerator generator(*config);
-    const Status started = generator.Start();
-    EXPECT_TRUE(started.ok()) << started.ToString();
-    operation();
-    load::LoadResult result = generator.Stop();
-    std::printf("load: %s\n", result.ToJson().Dump().c_str());
-    return result;
-  }
-
-  void ExpectNothingLost(const load::LoadResult& r) {
-    EXPECT_GT(r.counts.requests, 0);
-    EXPECT_EQ(r.counts.failed, 0);
-    EXPECT_EQ(r.counts.refused, 0);
-    EXPECT_EQ(r.lost_writes, 0);
-    EXPECT_EQ(r.missed_events, 0);
-    EXPECT_EQ(r.duplicate_events, 0);
-    EXPECT_LE(r.most_reconnects, 1);
-  }
-};
+class RollE2e : public E2e {};
 
 TEST_F(RollE2e, AnUpgradeUnderLoadLosesNoRequestNoWriteAndNoEventAndHandsTheLeaseOver) {
   Install();

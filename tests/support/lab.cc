@@ -105,10 +105,17 @@ Status Lab::ConnectApi() {
   return Status::Ok();
 }
 
+void Lab::UseApi(LabApi api) {
+  outside_ = std::move(api);
+  options_.split = true;
+}
+
 Result<double> Lab::Up() {
   const Duration started = SystemClock().Read().boot;
   if (options_.split) {
+    if (outside_) LK_RETURN_IF_ERROR(ConnectApi());
     for (const char* role : {"apiserver", "manager", "agent"}) {
+      if (outside_ && std::string_view(role) == "apiserver") continue;
       if (!parts_.contains(role)) LK_RETURN_IF_ERROR(StartPart(role));
     }
     return ToSeconds(SystemClock().Read().boot - started);
@@ -135,7 +142,8 @@ Status Lab::StartPart(const std::string& role) {
     if (api_port_ == 0) api_port_ = FreePort();
     part.argv.insert(part.argv.end(), {"--data", data_ + "/api", "--listen", "127.0.0.1:" + std::to_string(api_port_)});
   } else {
-    part.argv.insert(part.argv.end(), {"--data", data_, "--kubeconfig", kubeconfig()});
+    const std::string config = !outside_ ? kubeconfig() : role == "manager" ? outside_->manager : outside_->agent;
+    part.argv.insert(part.argv.end(), {"--data", data_, "--kubeconfig", config});
   }
   if (role == "agent") part.argv.insert(part.argv.end(), {"--host", "local"});
   LK_ASSIGN_OR_RETURN(Subprocess child,
@@ -161,6 +169,7 @@ pid_t Lab::part_pid(const std::string& role) const {
 Result<int> Lab::Down(int signal) {
   for (const char* role : {"agent", "manager", "apiserver"}) {
     if (!options_.split) break;
+    if (outside_ && std::string_view(role) == "apiserver") continue;
     LK_RETURN_IF_ERROR(EndPart(role, signal).status());
   }
   if (options_.split) return 0;
@@ -170,6 +179,8 @@ Result<int> Lab::Down(int signal) {
   if (code.ok()) up_.reset();
   return code;
 }
+
+std::string Lab::PartLog(const std::string& role) const { return ReadFile(data_ + "/" + role + ".log").value_or(""); }
 
 std::string Lab::UpLog() const { return ReadFile(data_ + (options_.split ? "/agent.log" : "/up.log")).value_or(""); }
 

@@ -28,6 +28,11 @@ struct LabOptions {
   bool split = false;  // Up and Down: apiserver, manager and agent, as processes of their own
 };
 
+// Paths of kubeconfigs of an API server that is not ours.
+struct LabApi {
+  std::string admin, manager, agent;
+};
+
 class Lab {
  public:
   explicit Lab(LabOptions options);
@@ -35,7 +40,9 @@ class Lab {
 
   const std::string& data() const { return data_; }
   const std::string& program() const { return options_.lockkeeper; }
-  std::string kubeconfig() const { return data_ + (options_.split ? "/api" : "") + "/admin.kubeconfig"; }
+  std::string kubeconfig() const {
+    return outside_ ? outside_->admin : data_ + (options_.split ? "/api" : "") + "/admin.kubeconfig";
+  }
   // A port that was free a moment ago.
   static int FreePort();
   // A listener on a loopback port that nobody else can have until it is closed.
@@ -43,6 +50,8 @@ class Lab {
 
   // data()/builds/VERSION/bin/kcp.
   Status Build(const std::string& version, const std::string& faults = "");
+  // From now on a split lab whose apiserver is that one, and nothing that Up or Down touch. REQUIRES: before Up().
+  void UseApi(LabApi api);
   // Starts `up` and waits until it serves. Answers how long it took.
   Result<double> Up();
   bool IsUp() const { return up_.has_value(); }
@@ -54,6 +63,7 @@ class Lab {
   Status StartPart(const std::string& role);
   Result<int> EndPart(const std::string& role, int signal);
   pid_t part_pid(const std::string& role) const;
+  std::string PartLog(const std::string& role) const;
 
   // kubectl with our kubeconfig; answers its output.
   Result<std::string> Kubectl(std::vector<std::string> args, const std::string& stdin_text = "");
@@ -79,6 +89,7 @@ class Lab {
 
   LabOptions options_;
   std::string data_;
+  std::optional<LabApi> outside_;
   bool own_folder_ = false;
   std::optional<Subprocess> up_;
   std::map<std::string, Subprocess> parts_;

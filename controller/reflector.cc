@@ -19,7 +19,6 @@ using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-constexpr int kUnavailableRetries = 5;  // of a watch, before the list is made again
 
 }  // namespace
 
@@ -167,6 +166,7 @@ class Reflector::Impl {
   // Watches from the last version, over and over, until a list is due.
   Status WatchLoop(const CancelToken& cancel) {
     int unavailable = 0;
+    SteadyClock::time_point cut_at;
     while (!cancel.cancelled()) {
       const auto start = SteadyClock::now();
       int events = 0;
@@ -199,16 +199,23 @@ class Reflector::Impl {
           Restarted("expired");
           if (events == 0 && ++expired_in_a_row_ > 1) return status;
           return {};
-        case Code::kTimeout: Restarted("silent"); continue;
+        case Code::kTimeout:
+          Restarted("silent");
+          if (options_.idle_timeout > options_.away_after) return {};
+          continue;
         case Code::kUnavailable:
         case Code::kInternal: {
           // Nothing says that we missed anything: the watch goes on from where it was.
           Restarted("cut");
-          if (++unavailable > kUnavailableRetries) return status;
-          // A watch that worked and was cut (a server rolled over) is begun again at once.
-          if (unavailable == 1 && (events > 0 || SteadyClock::now() - start > options_.very_short_watch)) continue;
+          if (++unavailable == 1) {
+            cut_at = SteadyClock::now();
+            // A watch that worked and was cut (a server rolled over) is begun again at once.
+            if (events > 0 || cut_at - start > options_.very_short_watch) continue;
+          }
+          if (SteadyClock::now() - cut_at > options_.away_after) return status;
           SetError(status);
           if (!Pause(backoff_.Next(), cancel)) return {};
+          if (SteadyClock::now() - cut_at > options_.away_after) return {};
           continue;
         }
         default: Restarted("error"); return status;

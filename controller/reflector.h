@@ -1,9 +1,10 @@
 // Reflector: keeps a Cache equal to what an API server has, by list and watch.
 //
 // Purpose:   client-go's rules: first list at "0", then from the last version seen; 410 in both its forms and versions
-//            from the future fall back to a list at the newest; bookmarks count; a watch that is silent for 75 s or
-//            ends within a second without an event is not trusted; a version that goes back (a restored store, another
-//            server behind the same address) means a full resync. WatchList where the server can.
+//            from the future fall back to a list at the newest; bookmarks count; a server that was away is listed
+//            again; a watch that is silent for 75 s or ends within a second without an event is not trusted; a version
+//            that goes back (a restored store, another server behind the same address) means a full resync. WatchList
+//            where the server can.
 // Ownership: borrows Api and Cache.
 // Threads:   Run blocks one thread until cancelled; the rest may be called from any thread.
 // Failure:   never gives up: it backs off (0.8 s x 2 to 30 s, with jitter) and says in LastError what is wrong. A 403
@@ -32,6 +33,9 @@ struct ReflectorOptions {
   std::chrono::milliseconds backoff_max{std::chrono::seconds(30)};
   std::chrono::milliseconds backoff_reset{std::chrono::minutes(2)};
   std::chrono::milliseconds very_short_watch{std::chrono::seconds(1)};
+  // A server that could not be reached for so long is listed again: it may be back with an older store, and says
+  // nothing to a watch from a version that this one has not reached.
+  std::chrono::milliseconds away_after{std::chrono::seconds(1)};
   uint64_t seed = 0;  // 0: random
   Metrics* metrics = nullptr;
 };

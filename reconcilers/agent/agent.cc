@@ -279,6 +279,8 @@ Controller& Agent::Impl::Add(const char* name, int workers, ReconcileFunction re
   options.workers = workers;
   options.needs_leader = false;
   options.hot_loop_limit = 0;  // a roll is many quick passes over one key
+  // An API that was away for long is told soon after it is back.
+  options.queue.backoff_max = Seconds(15);
   options.reconcile = std::move(reconcile);
   return manager_.AddController(std::move(options));
 }

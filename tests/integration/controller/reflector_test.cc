@@ -30,6 +30,7 @@ class ReflectorTest : public ::testing::Test {
     options_.backoff_base = milliseconds(1);
     options_.backoff_max = milliseconds(4);
     options_.very_short_watch = milliseconds(0);
+    options_.away_after = milliseconds(20000);
     options_.idle_timeout = milliseconds(20000);
     options_.metrics = &metrics_;
     cache_.AddHandler([this](const CacheEvent& event) {
@@ -245,6 +246,31 @@ TEST_F(ReflectorTest, ARefusedWatchIsTriedAgainWithoutAList) {
   Start();
   ASSERT_TRUE(LogBecomes("+a11 "));
   EXPECT_EQ(server_.Lists().size(), 1u);
+}
+
+// A restored store: the server says nothing to a watch from a version that it has not reached.
+TEST_F(ReflectorTest, AServerThatWasAwayIsListedAgainAndMayHaveGoneBack) {
+  options_.away_after = milliseconds(0);
+  server_.OnList(ListOf(100, {ThingText("a", 90), ThingText("b", 95)}));
+  server_.OnWatch(WatchOf({BookmarkLine(101)}, End::kCut));
+  server_.OnWatch(ErrorAnswer(503, "ServiceUnavailable"));
+  server_.OnList(ErrorAnswer(504, "Timeout", R"({"causes":[{"reason":"ResourceVersionTooLarge"}]})"));
+  server_.OnList(ListOf(41, {ThingText("a", 30)}));
+  server_.OnWatch(WatchOf({EventLine("MODIFIED", ThingText("a", 42))}));
+  Start();
+  ASSERT_TRUE(LogBecomes("+a90 +b95 ~a30 -b95 ~a42 ")) << Log();
+  EXPECT_EQ(VersionOf(server_.Lists()[1]), "101");
+  EXPECT_EQ(VersionOf(server_.Lists()[2]), "");
+}
+
+TEST_F(ReflectorTest, AWatchThatWasSilentForLongIsListedAgain) {
+  options_.idle_timeout = milliseconds(30);
+  options_.away_after = milliseconds(20);
+  server_.OnList(ListOf(10, {}));
+  server_.OnWatch(WatchOf({BookmarkLine(12)}));
+  server_.OnList(ListOf(20, {ThingText("a", 15)}));
+  Start();
+  ASSERT_TRUE(LogBecomes("+a15 ")) << Log();
 }
 
 TEST_F(ReflectorTest, ForbiddenNamesTheRuleThatIsMissing) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "api/base/file.h"
+
 namespace lockkeeper {
 namespace {
 
@@ -178,15 +180,20 @@ Result<Json> AgentSocket::Logs(const HttpRequest& request) {
   LK_ASSIGN_OR_RETURN(const ServerRecord record, ledger_.Get(key));
   const std::string slot = request.HasQuery("slot") ? request.Query("slot") : record.active;
   const auto it = record.slots.find(slot);
-  if (it == record.slots.end()) {
+  UnitSpec unit = it != record.slots.end() ? it->second.intent.unit : UnitSpec{};
+  const bool undone = it == record.slots.end() && !record.slots.empty() && (slot == "blue" || slot == "green");
+  if (undone) {  // its record is gone, and its logs stay beside the other slot's
+    unit = record.slots.begin()->second.intent.unit;
+    unit.log_dir = JoinPath(DirName(unit.log_dir), slot);
+  }
+  if (it == record.slots.end() && (!undone || !PathExists(unit.log_dir))) {
     return Status(Code::kNotFound, "Server " + key.ToString() + " has no slot \"" + slot + "\"");
   }
-  LK_ASSIGN_OR_RETURN(
-      const std::vector<std::string> lines,
-      units_.LastOutput(it->second.intent.unit, static_cast<int>(QueryInt(request, "lines", 50, 10000))));
+  LK_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
+                      units_.LastOutput(unit, static_cast<int>(QueryInt(request, "lines", 50, 10000))));
   Json items = Json::MakeArray();
   for (const std::string& line : lines) items.Push(line);
-  return Json::MakeObject({{"slot", slot}, {"folder", it->second.intent.unit.log_dir}, {"lines", std::move(items)}});
+  return Json::MakeObject({{"slot", slot}, {"folder", unit.log_dir}, {"lines", std::move(items)}});
 }
 
 Result<Json> AgentSocket::Control(const ServerKey& key, const std::string& verb, const HttpRequest& request) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/types/conditions.h"
+#include "reconcilers/server/steps.h"
 
 namespace lockkeeper::backup {
 namespace {
@@ -11,7 +12,7 @@ std::vector<BackupDocument> BeyondRetain(std::vector<BackupDocument> all, int64_
   std::sort(all.begin(), all.end(),
             [](const BackupDocument& a, const BackupDocument& b) { return a.finished_at < b.finished_at; });
   // What the operation in flight counts on is not counted and never goes.
-  const std::string needed = op != nullptr && op->spec.backup_ref ? op->spec.backup_ref->name : "";
+  const std::string needed = op != nullptr ? roll::BackupOf(*op) : "";
   std::vector<BackupDocument> out;
   const int64_t keep = std::max<int64_t>(retain, 1);
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
@@ -88,6 +89,7 @@ StoreBackupStatus Summarize(const Snapshot& s, const Now& now) {
       status.reference = d.reference;
       status.size = d.size;
       status.verified = true;
+      status.revision = d.revision;
       status.writes_since = d.writes_since;
       ready.ready = ConditionStatus::kTrue;
       ready.settling = Settling::kCurrent;

@@ -48,6 +48,11 @@ Result<SnapshotInfo> Reconciler::Snap(const BackupDocument& d, const ServerRecor
     return Status(Code::kInvalid, "spec.backup.sqlite.file: names no store file");
   }
   const roll::Layout layout = roll::LayoutOf(deps_.data_dir, server.key, server.spec);
+  // One backup a Server at a time: what an interrupted one left there is nobody's, and may be as large as the store.
+  const Status swept = deps_.snapshotter.Sweep(layout.backups);
+  if (!swept.ok()) {
+    LogWarn("what an interrupted backup left was not swept", {{"folder", layout.backups}, {"error", swept.message()}});
+  }
   return deps_.snapshotter.Take(policy.sqlite->file, layout.backups, d.name);
 }
 
@@ -60,6 +65,8 @@ Status Reconciler::Take(BackupDocument d, const ServerRecord& server) {
     d.reference = taken->reference;
     d.size = taken->size;
     d.sha256 = taken->sha256;
+    const Result<int64_t> revision = deps_.snapshotter.RevisionOf(*taken);
+    if (revision.ok() && *revision != 0) d.revision = *revision;
     d.reason.clear();
     d.message.clear();
     LogInfo("store backed up", {{"backup", d.Key()}, {"file", d.reference}, {"bytes", d.size}});

@@ -161,6 +161,9 @@ class SqliteLedger final : public Ledger {
   Status RepairSpace() override {
     LK_RETURN_IF_ERROR(Writable());
     const MutexLock lock(mutex_);
+    if (!PathExists(options_.path + ".ballast")) {
+      return Status(Code::kNotFound, "the ballast of " + options_.path + " was given back already");
+    }
     ballast_try_ = SystemClock().Read().boot;
     LogWarn("the disk is full: the ledger's ballast is given back for repair", {{"ledger", options_.path}});
     return ledger_internal::DropBallast(options_.path);

@@ -91,6 +91,7 @@ Json BackupDocument::ToJson() const {
                              {"reason", reason},
                              {"message", message}});
   if (writes_since) j.Set("writesSince", *writes_since);
+  if (revision) j.Set("revision", *revision);
   return j;
 }
 
@@ -111,6 +112,7 @@ Result<BackupDocument> BackupDocument::FromJson(const std::string& text) {
   d.reason = j.Get("reason").AsString();
   d.message = j.Get("message").AsString();
   if (j.Has("writesSince")) d.writes_since = j.Get("writesSince").AsInt();
+  if (j.Has("revision")) d.revision = j.Get("revision").AsInt();
   return d;
 }
 

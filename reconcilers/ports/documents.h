@@ -51,6 +51,7 @@ struct BackupDocument {
   std::string reference;
   std::string sha256;
   int64_t size = 0;
+  std::optional<int64_t> revision;  // of the store in it, where it can be told
   std::optional<int64_t> writes_since;
   Time started_at{}, finished_at{};
   std::string reason, message;

@@ -61,8 +61,8 @@ class Ledger {
   virtual Status RemoveDocument(const std::string& kind, const std::string& key) = 0;
 
   // Gives the ballast back to the filesystem, for the writes that mend a full disk. It is laid down again by itself
-  // once there is room.
-  virtual Status RepairSpace() { return Status::Ok(); }
+  // once there is room. kNotFound: there is none to give.
+  virtual Status RepairSpace() { return Status(Code::kNotFound, "no ballast"); }
 
   // Called with the key of each changed record.
   virtual void AddListener(std::function<void(const ServerKey&)> listener) = 0;

@@ -52,8 +52,13 @@ Status Actor::Do(const Snapshot& s, const Commit& commit) {
     record.posted_revision = posted;
     return Status::Ok();
   };
-  const Result<ServerRecord> after =
-      commit.outcome ? ledger_.Finish(s.key, *commit.outcome, change) : ledger_.Update(s.key, change);
+  const auto write = [&] {
+    return commit.outcome ? ledger_.Finish(s.key, *commit.outcome, change) : ledger_.Update(s.key, change);
+  };
+  Result<ServerRecord> after = write();
+  // On a full disk what is under way is brought to its end with the ballast; nothing new begins with it.
+  const bool begins = commit.record.operation && s.record.known() && !s.record->operation;
+  if (after.code() == Code::kExhausted && !begins && ledger_.RepairSpace().ok()) after = write();
   if (!after.ok()) return after.status();
   committed(before, *after);
   return Status::Ok();

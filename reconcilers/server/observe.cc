@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/types/conditions.h"
 #include "reconcilers/ports/documents.h"
 #include "reconcilers/server/plan.h"
 #include "reconcilers/server/rules.h"
@@ -22,6 +23,8 @@ Candidate FromUpgrade(const Upgrade& u) {
   x.version = u.spec.version;
   x.closed = u.status.outcome;
   x.closed_message = u.status.error;
+  const Condition* stalled = FindCondition(u.status.conditions, condition::kStalled);
+  if (stalled != nullptr && stalled->status == ConditionStatus::kTrue) x.stalled = stalled->message;
   if (!x.closed) x.spec_hash = SpecHash(u);
   x.roll.controls = u.spec.controls;
   x.roll.when_busy = u.spec.when_busy;
@@ -225,6 +228,7 @@ void Observer::ReadDocuments(Snapshot& s) {
       fact.name = release;
       fact.state = static_cast<ReleaseFact::State>(doc->state);
       fact.build = doc->build;
+      fact.reason = doc->reason;
       fact.message = doc->message;
       s.release = std::move(fact);
     } else {

@@ -67,6 +67,7 @@ void BeginRoll(const Context& c, OperationRecord& op, const RollSpec& spec) {
   op.spec.timeouts.flip_seconds = t.flip_seconds;
   if (op.action.empty()) op.action = spec.release_ref ? "Upgrade" : "Restart";
   ChooseSlots(c, op);
+  if (!c.rec.version.empty()) op.notes[kFromVersion] = c.rec.version;
   op.started[kStepAdmit] = c.now.wall;
   op.finished[kStepAdmit] = c.now.wall;
   op.step = kStepAdmit;
@@ -104,6 +105,7 @@ OperationRecord RootOf(const OperationRecord& op) {
   root.requested_by = op.requested_by;
   root.roll_name = op.roll_name;
   root.roll_uid = op.roll_uid;
+  root.target.version = op.target.version;  // what its outcome will say; without a path it is no build to run
   root.abort = op.abort;
   root.abandon = op.abandon;
   return root;
@@ -183,6 +185,7 @@ OutcomeRecord OutcomeOf(const Context& c, const OperationRecord& op, Outcome out
   out.spec_hash = child ? "" : op.spec_hash;
   out.server = c.rec.key.ToString();
   out.version = op.target.version;
+  if (out.version.empty() && op.action == "Restart") out.version = c.rec.version;
   out.outcome = outcome;
   out.reason = reason;
   out.message = message;
@@ -224,6 +227,7 @@ Plan Finish(const Context& c, ServerRecord next, Outcome outcome, const std::str
   if (reverse || child) {
     OperationRecord root = RootOf(op);
     root.roll_outcome = reverse ? next.open_outcome->outcome : outcome;
+    if (reverse) root.target.version = next.open_outcome->version;  // what was asked for, not what it went back to
     next.operation = std::move(root);
   } else {
     next.operation.reset();
@@ -328,6 +332,7 @@ RuleResult AdmitTheNextOperation(const Context& c) {
     op.requested_by = x->roll.requested_by;
     if (x->kind == kKindUpgrade) {
       op.action = x->action == UpgradeAction::kRestart ? "Restart" : "Upgrade";
+      op.target.version = x->version;
     } else {
       op.roll_name = x->name;
       op.roll_uid = x->uid;
@@ -403,7 +408,10 @@ bool TemplateDrifts(const Context& c) {
 bool AnythingWaits(const Context& c) { return !Queue(c).empty(); }
 
 bool RollbackReady(const Context& c, const OperationRecord& op) {
-  return c.rec.previous_build && !c.rec.previous_build->path.empty() && op.failure_is_the_builds && !c.rec.open_outcome;
+  // What it replaced is what it goes back to: a failed restart does not lead to the build before.
+  const bool replaced = op.notes.count(kReplacedBuild) != 0;
+  return replaced && c.rec.previous_build && !c.rec.previous_build->path.empty() && op.failure_is_the_builds &&
+         !c.rec.open_outcome;
 }
 
 Plan ReverseRoll(const Context& c, ServerRecord next) {

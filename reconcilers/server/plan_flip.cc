@@ -17,8 +17,13 @@ HandlerResult DoRecord(const Context& c, Draft& d) {
   const SlotIntent& intent = fresh.intent();
   if (const auto old = c.rec.slots.find(op.from); old != c.rec.slots.end()) {
     const SlotEntry& entry = old->second;
-    d.next.previous_build = op.from == op.to && entry.previous ? entry.previous->build : entry.intent.build;
-    d.next.previous_slot = op.from;
+    const HostBuild& was = op.from == op.to && entry.previous ? entry.previous->build : entry.intent.build;
+    // A restart or a template update leaves no other build to go back to than the one before.
+    if (was.exec_sha256 != intent.build.exec_sha256 || was.path != intent.build.path) {
+      d.next.previous_build = was;
+      d.next.previous_slot = op.from;
+      op.notes[kReplacedBuild] = was.version;
+    }
   }
   d.next.active = op.to;
   d.next.hold = false;

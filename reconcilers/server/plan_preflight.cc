@@ -225,7 +225,9 @@ std::vector<Check> RunPreflight(const Context& c) {
     const std::string wanted = c.op->spec.release_ref ? c.op->spec.release_ref->name : c.Note("release");
     Check check = Make("ReleaseReady", failed || build.absent() ? CheckState::kFailed : CheckState::kUnknown,
                        "spec.releaseRef", build.absent() ? "Release " + wanted + " does not exist" : build.why());
-    check.reason = build.absent() ? reason::kReleaseNotFound : reason::kReconciling;
+    check.reason = build.absent()                           ? reason::kReleaseNotFound
+                   : failed && !c.s.release->reason.empty() ? std::string_view(c.s.release->reason)
+                                                            : reason::kReconciling;
     check.action = c.MakeAction("InspectRelease", "kubectl describe release " + wanted + " -n " + c.rec.key.ns, "none");
     checks.push_back(std::move(check));
   }

@@ -22,7 +22,7 @@ HandlerResult FailStart(const Context& c, Draft& d, const char* step, const Fail
   }
   const SlotView fresh = c.Slot(op.to);
   const std::vector<NextAction> actions = {
-      c.MakeAction("Logs", "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns, "none"),
+      c.MakeAction("Logs", LogsCommand(c, op.to), "none"),
       c.MakeAction("EditServer", "kubectl edit server " + c.rec.key.name + " -n " + c.rec.key.ns,
                    "none: nothing serves yet, and the edit is rendered again")};
   if (!fresh.Dead()) return NotYet(c.Stall(failure.reason, failure.message, actions));

@@ -16,7 +16,7 @@ Plan StillStanding(const Context& c, std::string reason, std::string message) {
   if (!c.DeadlinePassed(kUndo)) return c.Wait(std::move(reason), std::move(message), Milliseconds(100));
   const std::string verb = " " + c.op->roll_name + " -n " + c.rec.key.ns;
   return c.Stall("UndoIncomplete", "the undo is past its deadline and goes on; still standing: " + message,
-                 {c.MakeAction("Logs", "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns, "none"),
+                 {c.MakeAction("Logs", LogsCommand(c, c.op->to), "none"),
                   c.MakeAction("Abandon", "lockkeeper abandon" + verb,
                                "ends the operation; what still stands is put right as repair")},
                  Milliseconds(500));
@@ -62,6 +62,8 @@ Plan EndUndone(const Context& c, ServerRecord next) {
   if (op.abandon) outcome = Outcome::kAbandoned;
   std::string message = op.failure_message;
   for (const std::string& error : op.undo_errors) message += "; " + error;
+  // What a build said before it failed is the first thing anybody asks for.
+  if (op.failure_is_the_builds && op.rendered) message += "; `" + LogsCommand(c, op.to) + "` shows its last words";
   const auto from = c.rec.slots.find(op.from);
   const bool other_build =
       op.rendered && from != c.rec.slots.end() && from->second.intent.build.sha256 != op.rendered->build.sha256;
@@ -162,6 +164,10 @@ RuleResult UndoOutage(const Context& c) {
 }
 
 }  // namespace
+
+std::string LogsCommand(const Context& c, const std::string& slot) {
+  return "lockkeeper logs " + c.rec.key.name + " -n " + c.rec.key.ns + " --slot " + slot;
+}
 
 ServerRecord Undoing(const Context& c, ServerRecord next, std::string_view step, const Failure& failure) {
   OperationRecord& op = *next.operation;

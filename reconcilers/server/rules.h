@@ -21,6 +21,8 @@ RuleResult ObeyAbortAndAbandon(const Context& c);  // rules G and H
 RuleResult Undo(const Context& c);
 // The plan after a failed step: untouched ends as Failed, else the undo begins. `next` holds this pass's edits.
 Plan Fail(const Context& c, ServerRecord next, std::string_view step, const Failure& failure);
+// What shows the last words of a slot, of one that is undone already too.
+std::string LogsCommand(const Context& c, const std::string& slot);
 // The record with which the undo begins.
 ServerRecord Undoing(const Context& c, ServerRecord next, std::string_view step, const Failure& failure);
 

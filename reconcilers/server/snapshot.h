@@ -40,6 +40,7 @@ struct ReleaseFact {
   std::string name;
   State state = State::kPending;
   HostBuild build;
+  std::string reason;   // of a failed one, of the documented list
   std::string message;  // progress, or why it failed
   bool operator==(const ReleaseFact&) const = default;
 };
@@ -70,6 +71,7 @@ struct Candidate {
   std::string version;                             // asked for by an Upgrade
   std::optional<Outcome> closed;                   // an Upgrade's status.outcome, written by the manager
   std::string closed_message;
+  std::string stalled;           // why an Upgrade does not go on, as its manager says; for those who wait for it
   Fact<OutcomeRecord> recorded;  // the ledger's newest outcome under this kind and name
   bool operator==(const Candidate&) const = default;
 };

@@ -89,6 +89,19 @@ std::vector<Condition> EndedConditions(Outcome outcome, std::string_view why, co
   return out;
 }
 
+// That the holder of the place does not go on by itself, and how a person ends it; "" while it does.
+std::string StalledHolder(const StatusInput& in, const OperationRecord& holder) {
+  std::string why = in.plan.stalled ? in.plan.message : std::string();
+  if (why.empty() && in.snapshot.candidates.known()) {
+    for (const Candidate& x : *in.snapshot.candidates) {
+      if (x.uid == holder.uid && !x.uid.empty() && !x.closed) why = x.stalled;
+    }
+  }
+  if (why.empty()) return "";
+  const std::string tail = " " + holder.name + " -n " + in.snapshot.key.ns;
+  return ", which is stalled: " + why + "; mend that, or end it with `lockkeeper abort" + tail + "`";
+}
+
 }  // namespace
 
 OperationPhase PhaseOf(const OperationRecord& op, StopOrder order) {
@@ -111,8 +124,8 @@ RollStatus SummarizeRoll(const StatusInput& in, const RollStatus& before, int64_
   out.observed_generation = generation;
   out.phase = PhaseOf(op, order);
   out.version = op.target.version;
-  out.previous_version =
-      c.rec.previous_build && Finished(op, kStepRecord) ? c.rec.previous_build->version : c.rec.version;
+  const auto from_version = op.notes.find(kFromVersion);
+  out.previous_version = from_version != op.notes.end() ? from_version->second : std::string();
   out.requested_by = op.requested_by;
   out.error = op.failure_message;
   out.report = op.report;
@@ -179,7 +192,8 @@ RollStatus SummarizeWaiting(const StatusInput& in, const RollStatus& before, int
     const ServerRecord& rec = *in.snapshot.record;
     if (rec.operation) {
       message = "waits for " + rec.operation->kind + " " + rec.operation->name + " (" +
-                std::string(EnumName(PhaseOf(*rec.operation, rec.spec.template_.stop.order))) + ")";
+                std::string(EnumName(PhaseOf(*rec.operation, rec.spec.template_.stop.order))) + ")" +
+                StalledHolder(in, *rec.operation);
     } else if (rec.spec.paused) {
       why = reason::kServerPaused;
       message = "Server " + rec.key.name + " is paused";

@@ -39,6 +39,10 @@ inline constexpr char kStepDone[] = "Done";
 inline constexpr char kUndo[] = "Undo";
 inline constexpr char kActiveRepair[] = "ActiveRepair";
 
+// Notes of an operation that more than one file reads.
+inline constexpr char kFromVersion[] = "fromVersion";      // what ran when the roll began
+inline constexpr char kReplacedBuild[] = "replacedBuild";  // version of the build that its Record made the previous one
+
 inline constexpr char kKindInstall[] = "Install";
 inline constexpr char kKindUpgrade[] = "Upgrade";
 inline constexpr char kKindRoll[] = "Roll";

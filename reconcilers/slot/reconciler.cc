@@ -63,19 +63,24 @@ Snapshot Reconciler::Observe(const ServerRecord& record, const std::string& slot
 // The one writer of `actual`. Refused when the record moved since it was looked at: a stop that was taken back must
 // not be carried out.
 Status Reconciler::Write(const Snapshot& s, const SlotActual& actual) {
-  return deps_.ledger
-      .Update(s.key,
-              [&](ServerRecord& record) -> Status {
-                const auto it = record.slots.find(s.slot);
-                if (it == record.slots.end() || it->second.intent != s.entry.intent ||
-                    it->second.actual != s.entry.actual) {
-                  return Status(Code::kConflict,
-                                "slot " + s.slot + " of " + s.key.ToString() + " moved: looked at again");
-                }
-                it->second.actual = actual;
-                return Status::Ok();
-              })
-      .status();
+  const auto write = [&] {
+    return deps_.ledger
+        .Update(s.key,
+                [&](ServerRecord& record) -> Status {
+                  const auto it = record.slots.find(s.slot);
+                  if (it == record.slots.end() || it->second.intent != s.entry.intent ||
+                      it->second.actual != s.entry.actual) {
+                    return Status(Code::kConflict,
+                                  "slot " + s.slot + " of " + s.key.ToString() + " moved: looked at again");
+                  }
+                  it->second.actual = actual;
+                  return Status::Ok();
+                })
+        .status();
+  };
+  const Status written = write();
+  // A slot that cannot be noted cannot be stopped or repaired: on a full disk the ballast is for this.
+  return written.code() == Code::kExhausted && deps_.ledger.RepairSpace().ok() ? write() : written;
 }
 
 Status Reconciler::Refused(const Snapshot& s, const std::string& what, const Status& status) {
@@ -89,7 +94,7 @@ Status Reconciler::Refused(const Snapshot& s, const std::string& what, const Sta
 
 Status Reconciler::Act(const Snapshot& s, const Plan& plan) {
   if (plan.actual) LK_RETURN_IF_ERROR(Write(s, *plan.actual));
-  if (plan.step != StepKind::kNote) {
+  if (plan.step != StepKind::kNote && plan.step != StepKind::kNone) {
     LogInfo(plan.message, {{"server", s.key.ToString()}, {"slot", s.slot}, {"step", StepKindName(plan.step)}});
   }
   switch (plan.step) {

@@ -10,6 +10,7 @@ namespace lockkeeper::upgrade {
 namespace {
 
 constexpr Duration kHostPoll = Seconds(1);
+constexpr Duration kHolderPoll = Seconds(5);
 
 const Condition* Find(const std::vector<Condition>& conditions, std::string_view type) {
   for (const Condition& c : conditions) {
@@ -227,15 +228,27 @@ class Decider {
       return false;
     }
     if (const auto& op = server().status.operation) {
+      plan_.requeue_after = kHolderPoll;  // that it stalls wakes nobody but itself
       return Wait(OperationPhase::kPending, "Busy",
                   "waits for " + op->kind + " " + op->name +
-                      (op->phase ? " (" + std::string(EnumName(*op->phase)) + ")" : std::string()));
+                      (op->phase ? " (" + std::string(EnumName(*op->phase)) + ")" : std::string()) +
+                      StalledHolder(op->name));
     }
     if (server().spec.paused) {
       return Wait(OperationPhase::kPending, "ServerPaused",
                   "spec.paused of Server " + server().metadata.name + " is true; set it to false to go on");
     }
     return Wait(OperationPhase::kPending, "Pending", "waits for the agent of host " + server().spec.host);
+  }
+
+  // That the holder does not go on by itself, and how a person ends it; "" while it does.
+  std::string StalledHolder(const std::string& name) const {
+    const std::vector<Condition>& conditions =
+        s_.holder.known() ? s_.holder->status.conditions : server().status.conditions;
+    const Condition* stalled = Find(conditions, "Stalled");
+    if (stalled == nullptr || stalled->status != ConditionStatus::kTrue) return "";
+    return ", which is stalled: " + stalled->message + "; mend that, or end it with `lockkeeper abort " + name +
+           " -n " + u_.metadata.namespace_ + "`";
   }
 
   OperationPhase CurrentPhase() const {

@@ -40,6 +40,10 @@ Result<Snapshot> Reconciler::Observe(const ObjectKey& key) {
   if (s.server.known()) {
     s.host = deps_.host_of(s.server->spec.host);
     s.server_is_current = Current(*s.server);
+    const auto& op = s.server->status.operation;
+    if (op && op->kind == Upgrade::kKind && op->uid != s.upgrade.metadata.uid) {
+      s.holder = Read<Upgrade>(deps_.api, key.namespace_, op->name);
+    }
   }
   return s;
 }

@@ -29,6 +29,8 @@ struct Snapshot {
   Fact<Release> release;
   Fact<StoreBackup> backup;
   Fact<Roll> roll;
+  // The Upgrade that holds the Server's place for operations, where it is another one; else absent.
+  Fact<Upgrade> holder = Absent{};
   HostState host = HostState::kUndetermined;
   // Server.status.ledger.revision is at least the revision that the heartbeat says was posted for it.
   bool server_is_current = false;

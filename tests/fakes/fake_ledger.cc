@@ -23,7 +23,8 @@ Result<ServerRecord> FakeLedger::Get(const ServerKey& key) {
 Result<ServerRecord> FakeLedger::Change(const ServerKey& key, const OutcomeRecord* outcome,
                                         const std::function<Status(ServerRecord&)>& change) {
   if (unreadable_) return Unreadable();
-  if (full_) return Status(Code::kExhausted, "ledger.db: the disk is full");
+  if (full_ && spare_ == 0) return Status(Code::kExhausted, "ledger.db: the disk is full");
+  if (full_) --spare_;
   const auto it = records_.find(key);
   ServerRecord next = it == records_.end() ? ServerRecord{} : it->second;
   next.key = key;

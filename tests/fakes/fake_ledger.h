@@ -48,6 +48,13 @@ class FakeLedger : public Ledger {
   void SetId(std::string id) { info_.id = std::move(id); }
   void SetUnreadable(bool on) { unreadable_ = on; }
   void SetFull(bool on) { full_ = on; }
+  // How often the ballast was asked for. It has room for a hundred commits.
+  int repairs() const { return repairs_; }
+  Status RepairSpace() override {
+    if (repairs_++ > 0) return Status(Code::kNotFound, "the ballast was given back already");
+    spare_ = 100;
+    return Status::Ok();
+  }
   // A new agent process: nobody listens yet.
   void DropListeners() { listeners_.clear(); }
   int64_t documents_changed() const { return documents_changed_; }
@@ -75,6 +82,8 @@ class FakeLedger : public Ledger {
   LedgerInfo info_;
   bool unreadable_ = false;
   bool full_ = false;
+  int repairs_ = 0;
+  int spare_ = 0;  // commits that a full disk still has room for
   int64_t documents_changed_ = 0;
   std::map<ServerKey, ServerRecord> records_;
   std::vector<OutcomeRecord> outcomes_;

@@ -266,8 +266,14 @@ void Scenario::Begin(const Scenario& other) {
   NewAgent();
 }
 
-void Scenario::Note(const std::string& line) {
+void Scenario::Note(std::string line) {
   if (!log_on) return;
+  // A probe's name is a time, which says nothing about the roll.
+  static constexpr std::string_view kProbe = "roll-probe-";
+  for (size_t at = line.find(kProbe); at != std::string::npos; at = line.find(kProbe, at + kProbe.size())) {
+    const size_t from = at + kProbe.size();
+    line.replace(from, std::min(line.find_first_of(" ])", from), line.size()) - from, "N");
+  }
   if (line == last_line_) {
     ++repeats_;
     return;

@@ -105,7 +105,7 @@ class Scenario {
   void Front();
   void Documents();
   void CheckInvariants();
-  void Note(const std::string& line);
+  void Note(std::string line);
   Status CommitActual(const std::string& name, const std::function<void(SlotActual&)>& change);
 
   const Options options_;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kMaxRetries = 10;
 constexpr size_t kMaxWarnings = 1000;
+constexpr std::chrono::seconds kReloadPause{2};
 
 using std::chrono::milliseconds;
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -80,8 +81,9 @@ int SecondsOf(const std::string& text) {
 
 class HttpApi::Impl {
  public:
-  Impl(RestConfig config, HttpApiOptions options) : config_(std::move(config)), options_(std::move(options)) {
-    LK_CHECK(config_.credentials != nullptr);
+  Impl(RestConfig config, HttpApiOptions options)
+      : options_(std::move(options)), config_(std::make_shared<const RestConfig>(std::move(config))) {
+    LK_CHECK(config_->credentials != nullptr);
   }
 
   Result<ClientResponse> Do(const Call& call, milliseconds timeout) {
@@ -102,6 +104,7 @@ class HttpApi::Impl {
       auto answer = (*client)->Do(request, &cancel_);
       Count(call, answer.ok() ? std::to_string(answer->status) : "<error>", start);
       if (!answer.ok()) {
+        Reload();
         // Once more, after a second: the server may be restarting.
         if (!call.write && !repeated && answer.code() == Code::kUnavailable && WithinBudget(start, 1000)) {
           repeated = true;
@@ -112,7 +115,8 @@ class HttpApi::Impl {
       LogWarnings(*answer);
       if (answer->status == 401 && !refreshed) {
         refreshed = true;
-        config_.credentials->Refused(used);
+        Config()->credentials->Refused(used);
+        Reload();
         Credentials fresh;
         if (Client(&fresh).ok() && !(fresh == used)) continue;
       }
@@ -171,16 +175,25 @@ class HttpApi::Impl {
     const HttpClient::StreamEnd end = (*client)->Stream(request, idle_timeout, on_data, token);
     Count(call, end.response.status > 0 ? std::to_string(end.response.status) : "<error>", start);
     if (!failure.ok()) return failure;
-    if (!end.status.ok()) return end.status.Annotate(call.attempt);
+    if (!end.status.ok()) {
+      Reload();
+      return end.status.Annotate(call.attempt);
+    }
     LogWarnings(end.response);
     if (end.response.status / 100 == 2) return {};
-    if (end.response.status == 401) config_.credentials->Refused(used);
+    if (end.response.status == 401) {
+      Config()->credentials->Refused(used);
+      Reload();
+    }
     return ToJson(end.response, call.attempt).status();
   }
 
   void SetFence(const WriteFence* fence) { fence_.store(fence); }
   void CancelAll() { cancel_.Cancel(); }
-  const RestConfig& config() const { return config_; }
+  std::shared_ptr<const RestConfig> Config() const {
+    MutexLock lock(mutex_);
+    return config_;
+  }
   const HttpApiOptions& options() const { return options_; }
 
  private:
@@ -220,7 +233,7 @@ class HttpApi::Impl {
     request.retry_on_stale = call.repeatable;
     request.headers.emplace_back("Accept", "application/json");
     if (!call.content_type.empty()) request.headers.emplace_back("Content-Type", call.content_type);
-    // Never over plain HTTP to another machine: config_.server decides, see Client().
+    // Never over plain HTTP to another machine: the server's URL decides, see Client().
     if (!credentials.token.empty()) {
       request.headers.emplace_back("Authorization", "Bearer " + credentials.token);
     } else if (!credentials.username.empty()) {
@@ -230,29 +243,49 @@ class HttpApi::Impl {
     return request;
   }
 
+  // A call failed: the configuration may be another one by now. One that cannot be read changes nothing.
+  void Reload() LK_EXCLUDES(mutex_) {
+    if (!options_.reload) return;
+    {
+      MutexLock lock(mutex_);
+      const auto now = std::chrono::steady_clock::now();
+      if (now - reloaded_at_ < kReloadPause) return;
+      reloaded_at_ = now;
+    }
+    Result<RestConfig> read = options_.reload();
+    if (!read.ok()) return;
+    auto fresh = std::make_shared<const RestConfig>(*std::move(read));
+    MutexLock lock(mutex_);
+    const bool same_way = fresh->server == config_->server && fresh->tls_server_name == config_->tls_server_name &&
+                          fresh->insecure_skip_verify == config_->insecure_skip_verify;
+    if (!same_way || fresh->ca_file != config_->ca_file) client_ = nullptr;  // certificates are compared with each call
+    config_ = std::move(fresh);
+  }
+
   // The client for the credentials of now. A changed certificate replaces it and closes its idle connections.
   Result<std::shared_ptr<HttpClient>> Client(Credentials* used) {
-    LK_ASSIGN_OR_RETURN(*used, config_.credentials->Get());
-    if (config_.server.substr(0, 7) == "http://") *used = Credentials();  // credentials never go in the clear
+    const std::shared_ptr<const RestConfig> config = Config();
+    LK_ASSIGN_OR_RETURN(*used, config->credentials->Get());
+    if (config->server.substr(0, 7) == "http://") *used = Credentials();  // credentials never go in the clear
     MutexLock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     std::string ca = ca_;
     // A rotated CA file is noticed within a minute.
-    if (config_.ca_file.empty()) {
-      ca = config_.ca_pem;
+    if (config->ca_file.empty()) {
+      ca = config->ca_pem;
     } else if (client_ == nullptr || now - ca_read_at_ > std::chrono::seconds(60)) {
-      auto text = ReadFile(config_.ca_file);
-      if (!text.ok() && client_ == nullptr) return text.status().Annotate("certificate authority of " + config_.source);
+      auto text = ReadFile(config->ca_file);
+      if (!text.ok() && client_ == nullptr) return text.status().Annotate("certificate authority of " + config->source);
       if (text.ok()) ca = *text;
       ca_read_at_ = now;
     }
     if (client_ == nullptr || ca != ca_ || used->certificate_pem != certificate_ || used->private_key_pem != key_) {
       HttpClientConfig http;
-      http.base_url = config_.server;
+      http.base_url = config->server;
       http.user_agent = options_.user_agent;
       http.tls.ca_pem = ca;
-      http.tls.server_name = config_.tls_server_name;
-      http.tls.insecure_skip_verify = config_.insecure_skip_verify;
+      http.tls.server_name = config->tls_server_name;
+      http.tls.insecure_skip_verify = config->insecure_skip_verify;
       http.tls.certificate_pem = used->certificate_pem;
       http.tls.private_key_pem = used->private_key_pem;
       client_ = std::make_shared<HttpClient>(std::move(http));
@@ -282,10 +315,10 @@ class HttpApi::Impl {
 
   void Count(const Call& call, const std::string& code, SteadyTime start) {
     if (options_.metrics == nullptr) return;
-    options_.metrics->Add("rest_client_requests_total",
-                          {{"code", code}, {"method", call.method}, {"host", config_.server}});
+    const std::string host = Config()->server;
+    options_.metrics->Add("rest_client_requests_total", {{"code", code}, {"method", call.method}, {"host", host}});
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    options_.metrics->Observe("rest_client_request_duration_seconds", {{"verb", call.verb}, {"host", config_.server}},
+    options_.metrics->Observe("rest_client_request_duration_seconds", {{"verb", call.verb}, {"host", host}},
                               took.count());
   }
 
@@ -295,15 +328,16 @@ class HttpApi::Impl {
     for (auto it = begin; it != end; ++it) {
       MutexLock lock(mutex_);
       if (warned_.size() >= kMaxWarnings || !warned_.insert(it->second).second) continue;
-      LogWarn("warning of the API server", {{"server", config_.server}, {"warning", it->second}});
+      LogWarn("warning of the API server", {{"server", config_->server}, {"warning", it->second}});
     }
   }
 
-  const RestConfig config_;
   const HttpApiOptions options_;
   std::atomic<const WriteFence*> fence_{nullptr};
   CancelToken cancel_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const RestConfig> config_ LK_GUARDED_BY(mutex_);
+  SteadyTime reloaded_at_ LK_GUARDED_BY(mutex_){};
   std::shared_ptr<HttpClient> client_ LK_GUARDED_BY(mutex_);  // shared with the calls under way on it
   std::string ca_ LK_GUARDED_BY(mutex_);
   std::string certificate_ LK_GUARDED_BY(mutex_);
@@ -445,6 +479,6 @@ void HttpApi::SetFence(const WriteFence* fence) { impl_->SetFence(fence); }
 
 void HttpApi::CancelAll() { impl_->CancelAll(); }
 
-const RestConfig& HttpApi::config() const { return impl_->config(); }
+RestConfig HttpApi::config() const { return *impl_->Config(); }
 
 }  // namespace lockkeeper

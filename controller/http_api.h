@@ -8,6 +8,7 @@
 // Failure:   as Api. Errors of the transport keep their code.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,9 @@ struct HttpApiOptions {
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of one try
   std::chrono::milliseconds retry_budget{std::chrono::seconds(60)};
   Metrics* metrics = nullptr;
+  // Reads the configuration again. Asked when a call fails for want of a connection or is refused, at most every 2 s,
+  // so that a kubeconfig that is mended or renewed takes effect without a restart. Optional.
+  std::function<Result<RestConfig>()> reload{};
 };
 
 class HttpApi : public Api {
@@ -51,7 +55,7 @@ class HttpApi : public Api {
   // Ends every call under way and refuses new ones (kCancelled), for good. A watch with a token of its own ends by
   // that one alone.
   void CancelAll();
-  const RestConfig& config() const;
+  RestConfig config() const;
 
  private:
   class Impl;

@@ -103,6 +103,7 @@ Result<std::unique_ptr<HttpApi>> OpenApi(const std::string& kubeconfig, const st
   LK_ASSIGN_OR_RETURN(RestConfig config, LoadRestConfig(load));
   HttpApiOptions options;
   options.user_agent = "lockkeeper-" + agent_name + "/" + kcp::BuildVersion();
+  options.reload = [load] { return LoadRestConfig(load); };
   return std::make_unique<HttpApi>(std::move(config), options);
 }
 

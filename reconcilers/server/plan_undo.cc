@@ -231,7 +231,9 @@ RuleResult ObeyAbortAndAbandon(const Context& c) {
   if (!op.abort || op.notes.count(kAbortRefused) != 0) return {};
   ServerRecord next = c.rec;
   next.operation->notes[kAbortRefused] =
-      PastReturn(op)  ? (op.outage ? "the new slot is recorded already" : "the old slot is being stopped already")
+      PastReturn(op)
+          ? std::string(op.outage ? "the new slot is recorded already" : "the old slot is being stopped already") +
+                "; once it has ended, `lockkeeper rollback " + c.rec.key.name + "` goes back"
       : IsInstall(op) ? "there is no earlier slot to go back to"
                       : "slot " + op.from + " is not ready, so there is nothing to go back to";
   std::string message = "abort came too late: " + next.operation->notes[kAbortRefused];

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -118,6 +119,24 @@ Result<std::string> E2e::StepNow() {
     if (server.Has("operation")) return server.At({"operation", "step"}).AsString();
   }
   return std::string();
+}
+
+void E2e::ExpectSucceeds(const std::string& upgrade) {
+  const Result<Upgrade> done = AwaitFinished(upgrade);
+  ASSERT_TRUE(done.ok()) << done.status().ToString();
+  EXPECT_EQ(done->status.outcome, Outcome::kSucceeded) << done->status.error;
+}
+
+bool E2e::AwaitStep(const std::vector<std::string>& wanted) {
+  return WaitUntil([&] {
+    const Result<std::string> step = StepNow();
+    return step.ok() && std::find(wanted.begin(), wanted.end(), *step) != wanted.end();
+  });
+}
+
+std::vector<Json> E2e::History() {
+  const Result<Json> history = cli::AgentClient(cli::AgentSocketIn(lab_.data())).Get("/v1/history?limit=100");
+  return history.ok() ? history->Get("items").AsArray() : std::vector<Json>();
 }
 
 pid_t E2e::FindProcess(const std::vector<std::string>& words) const {

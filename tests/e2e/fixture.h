@@ -64,9 +64,19 @@ class E2e : public ::testing::Test {
   template <typename T>
   Result<T> Await(const std::string& name, const std::function<bool(const T&)>& done, double seconds = 60);
   Result<Upgrade> AwaitFinished(const std::string& upgrade, double seconds = 90);
+  void ExpectSucceeds(const std::string& upgrade);
   Result<Roll> RollOf(const Upgrade& upgrade);
+  // A merge patch.
+  template <typename T>
+  Status Patch(const std::string& name, const Json& patch) {
+    return lab_.api().Patch(ResourceOf<T>(), {"default", name}, PatchType::kMerge, patch, "").status();
+  }
   // The step of the operation in flight by the agent's socket, "" for none; an error while nobody answers.
   Result<std::string> StepNow();
+  // One of the steps is under way; name several where one alone may pass between two looks.
+  bool AwaitStep(const std::vector<std::string>& wanted);
+  // The ledger's outcomes by the agent's socket, newest first.
+  std::vector<Json> History();
   // Pid of the one process whose command line has all of `words`; 0 for none.
   pid_t FindProcess(const std::vector<std::string>& words) const;
   // Load through the front of `server` while `operation` runs; answers what became of every request.

@@ -62,12 +62,6 @@ class FullDiskE2e : public E2e {
         "kcp", [](const Server& s) { return SaysReady(s) && !s.status.operation; }, 90);
     ASSERT_TRUE(ready.ok()) << ready.status().ToString();
   }
-  void ExpectSucceeds(const std::string& upgrade) {
-    const Result<Upgrade> done = AwaitFinished(upgrade);
-    ASSERT_TRUE(done.ok()) << done.status().ToString();
-    EXPECT_EQ(done->status.outcome, Outcome::kSucceeded) << done->status.error;
-  }
-
   bool mounted_ = false;
   std::string builds_;
 };

@@ -4,10 +4,12 @@
 // step, up and front, twice). LK_SAMPLE_SEED: the seed of the delays; else the time, printed.
 #include <poll.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <random>
 
+#include "api/base/file.h"
 #include "tests/e2e/fixture.h"
 
 #ifndef LK_KILL_SECONDS
@@ -56,6 +58,46 @@ class KillE2e : public E2e {
     return now == step;
   }
 
+  // Where the front of kcp sent new connections, in order, as its own log tells: each change once.
+  std::vector<std::string> Targets() const {
+    std::vector<std::string> targets;
+    for (const std::string& line : LogLines(lab_.data() + "/fronts/default.kcp/log")) {
+      // "front flipped from=X to=Y revision=N", and "resumed target=Y" of one that was started again.
+      const size_t flipped = line.find(" to="), resumed = line.find("resumed target=");
+      if (line.find("front flipped") == std::string::npos && resumed == std::string::npos) continue;
+      const size_t begin = resumed != std::string::npos ? resumed + 15 : flipped + 4;
+      const std::string target = line.substr(begin, line.find(' ', begin) - begin);
+      if (targets.empty() || targets.back() != target) targets.push_back(target);
+    }
+    return targets;
+  }
+  // Processes of kcp's slots that came as far as to listen, ever.
+  size_t Starts() const {
+    size_t starts = 0;
+    for (const char* slot : {"blue", "green"}) {
+      for (const std::string& line : LogLines(lab_.data() + "/servers/default/kcp/logs/" + slot)) {
+        starts += line.find(" listening port=") != std::string::npos;
+      }
+    }
+    return starts;
+  }
+
+  // Counts from here.
+  void Note() {
+    targets_ = Targets().size();
+    starts_ = Starts();
+  }
+
+  void ExpectOneFlipAndOneStart() {
+    const std::vector<std::string> targets = Targets();
+    EXPECT_EQ(targets.size(), targets_ + 1)
+        << "the front flips once an operation; it is on " << (targets.empty() ? "nothing" : targets.back());
+    targets_ = targets.size();
+    const size_t starts = Starts();
+    EXPECT_EQ(starts, starts_ + 1) << "each slot is started once an invocation";
+    starts_ = starts;
+  }
+
   void ExpectAsIfItHadNotBeen(const std::string& name, const std::string& version) {
     const Result<Upgrade> done = AwaitFinished(name);
     ASSERT_TRUE(done.ok()) << done.status().ToString();
@@ -68,7 +110,26 @@ class KillE2e : public E2e {
     // Started once: the incarnation's first invocation still runs.
     EXPECT_TRUE(server->status.slots[0].invocation_id.ends_with(".1")) << server->status.slots[0].invocation_id;
     EXPECT_EQ(Overlaps("kcp"), std::vector<std::string>{});
+    ExpectOneFlipAndOneStart();
   }
+
+ private:
+  // Of a log and of what was rotated away, oldest first.
+  static std::vector<std::string> LogLines(const std::string& folder) {
+    std::string text;
+    for (int i = 9; i >= 0; --i) {
+      text += ReadFile(folder + "/current.log" + (i == 0 ? "" : "." + std::to_string(i))).value_or("");
+    }
+    std::vector<std::string> lines;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      lines.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    return lines;
+  }
+
+  size_t targets_ = 0, starts_ = 0;
 };
 
 TEST_F(KillE2e, KilledAtAnyStepARollEndsAsIfItHadNotBeen) {
@@ -78,6 +139,7 @@ TEST_F(KillE2e, KilledAtAnyStepARollEndsAsIfItHadNotBeen) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);
   Install();
+  Note();
   const Duration begun = SystemClock().Read().boot;
   const size_t steps = std::size(kSteps);
   const size_t first = random() % steps;  // the sample rotates

@@ -57,9 +57,7 @@ TEST_F(StopE2e, InTheMiddleOfARollWhoseNewSlotAndFrontAreStopped) {
   ::kill(front, SIGCONT);
   ::kill(green, SIGCONT);
   ASSERT_TRUE(lab_.Up().ok());
-  const Result<Upgrade> done = AwaitFinished("up");
-  ASSERT_TRUE(done.ok()) << done.status().ToString();
-  EXPECT_EQ(done->status.outcome, Outcome::kSucceeded) << done->status.error;
+  ExpectSucceeds("up");
 }
 
 TEST_F(SplitStopE2e, WithAnApiThatDoesNotAnswer) {

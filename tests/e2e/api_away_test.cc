@@ -1,0 +1,53 @@
+// Apiserver, manager and agent as processes of their own, and one of them is away in the middle of a roll.
+#include <csignal>
+
+#include "tests/e2e/fixture.h"
+
+namespace lockkeeper {
+namespace {
+
+class ApiAwayE2e : public E2e {
+ protected:
+  ApiAwayE2e() : E2e(true) {}
+};
+
+TEST_F(ApiAwayE2e, WithTheApiStalledInTheMiddleOfARollTheAgentEndsItAndTellsOfItLater) {
+  Install();
+  ASSERT_EQ(MakeUpgrade("up", kNew), Status::Ok());
+  ASSERT_TRUE(AwaitStep({"Start", "Listen", "Ready", "Record", "Flip", "Drain"}));
+  ::kill(lab_.part_pid("apiserver"), SIGSTOP);
+  // The agent alone: the new slot serves, the old one is gone, the outcome of the Roll stands in the ledger.
+  std::vector<Json> history;
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        history = History();
+        for (const Json& o : history) {
+          if (o.Get("kind").AsString() == "Roll" && o.Get("outcome").AsString() == "Succeeded") return true;
+        }
+        return false;
+      },
+      std::chrono::seconds(40)))
+      << Json(Json::Array(history.begin(), history.end())).Dump();
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), 0);
+  EXPECT_NE(FindProcess({"/bin/kcp", "slots/green"}), 0);
+  ::kill(lab_.part_pid("apiserver"), SIGCONT);
+  ExpectSucceeds("up");
+}
+
+TEST_F(ApiAwayE2e, AnApiThatIsRestartedAndAManagerThatIsKilledInTheMiddleOfARollDelayOnlyTheTelling) {
+  Install();
+  ASSERT_EQ(MakeUpgrade("up", kNew, [](Upgrade& u) { u.spec.gates.push_back(Gate::kBeforeFlip); }), Status::Ok());
+  ASSERT_TRUE(AwaitStep({"Gates"}));
+  ASSERT_TRUE(lab_.EndPart("apiserver", SIGKILL).ok());
+  ASSERT_TRUE(lab_.EndPart("manager", SIGKILL).ok());
+  // By the agent's own socket.
+  const Result<std::string> approved = lab_.Verb({"approve", "up"});
+  ASSERT_TRUE(approved.ok()) << approved.status().ToString();
+  EXPECT_TRUE(WaitUntil([&] { return FindProcess({"/bin/kcp", "slots/blue"}) == 0; }));
+  ASSERT_EQ(lab_.StartPart("apiserver"), Status::Ok());
+  ASSERT_EQ(lab_.StartPart("manager"), Status::Ok());
+  ExpectSucceeds("up");
+}
+
+}  // namespace
+}  // namespace lockkeeper

@@ -1,0 +1,100 @@
+// What people and hosts do in the middle of things: pausing, aborting too late, shims that die, many requests at once.
+#include <csignal>
+
+#include "tests/e2e/fixture.h"
+
+namespace lockkeeper {
+namespace {
+
+class MishapE2e : public E2e {};
+
+TEST_F(MishapE2e, APauseBeforeAnythingIsTouchedAndOneInTheSoakHoldTheRollUntilResumed) {
+  Install(false, [](Json& object) {
+    if (object.Get("kind").AsString() == "Server") object["spec"].Set("soakSeconds", 2);
+  });
+  ASSERT_EQ(MakeUpgrade("up", kNew, [](Upgrade& u) { u.spec.controls.paused = true; }), Status::Ok());
+  const auto says_paused = [](const Upgrade& u) {
+    for (const Condition& c : u.status.conditions) {
+      if (c.reason == "Paused") return true;
+    }
+    return false;
+  };
+  const Result<Upgrade> before = Await<Upgrade>("up", says_paused);
+  ASSERT_TRUE(before.ok()) << before.status().ToString();
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), 0) << "nothing was started";
+  ASSERT_TRUE(lab_.Verb({"resume", "up"}).ok());
+  ASSERT_TRUE(AwaitStep({"Soak"}));
+  ASSERT_TRUE(lab_.Verb({"pause", "up"}).ok());
+  const Result<Upgrade> soaking = Await<Upgrade>("up", says_paused);
+  ASSERT_TRUE(soaking.ok()) << soaking.status().ToString();
+  EXPECT_NE(FindProcess({"/bin/kcp", "slots/blue"}), 0) << "the old slot runs on";
+  EXPECT_NE(FindProcess({"/bin/kcp", "slots/green"}), 0);
+  ASSERT_TRUE(lab_.Verb({"resume", "up"}).ok());
+  ExpectSucceeds("up");
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), 0);
+}
+
+TEST_F(MishapE2e, AnAbortOnceTheOldSlotIsBeingStoppedIsRefusedWithTheWayBack) {
+  ASSERT_EQ(lab_.Build(kOld, "hang-on-stop"), Status::Ok());
+  ASSERT_EQ(lab_.Build(kNew), Status::Ok());
+  ASSERT_TRUE(lab_.Up().ok());
+  ASSERT_EQ(Apply("10-fronts.yaml"), Status::Ok());
+  ASSERT_EQ(Apply("20-server-kcp.yaml", [](Json& object) { object["spec"]["timeouts"].Set("stopSeconds", 3); }),
+            Status::Ok());
+  ASSERT_TRUE(Await<Server>("kcp", [](const Server& s) { return SaysReady(s) && !s.status.operation; }).ok());
+  ASSERT_EQ(MakeUpgrade("up", kNew), Status::Ok());
+  ASSERT_TRUE(AwaitStep({"StopOld"}));
+  ASSERT_TRUE(lab_.Verb({"abort", "up"}).ok());
+  ExpectSucceeds("up");
+  EXPECT_NE(FindProcess({"/bin/kcp", "slots/green"}), 0);
+  const Resource events{"", "v1", "events", "Event", true};
+  std::string refused;
+  EXPECT_TRUE(WaitUntil([&] {
+    const Result<ObjectList> list = lab_.api().List(events, "default", {});
+    if (!list.ok()) return false;
+    for (const Json& e : list->items) {
+      if (e.Get("reason").AsString() == "AbortRefused") refused = e.Get("message").AsString();
+    }
+    return !refused.empty();
+  }));
+  EXPECT_NE(refused.find("rollback"), std::string::npos) << "the way out: " << refused;
+}
+
+TEST_F(MishapE2e, ShimsThatAreKilledCostNoServerAndNoFrontItsProcess) {
+  Install();
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  const pid_t front = FindProcess({" front --config", "default.kcp"});
+  std::vector<pid_t> shims;
+  for (const std::string& line : lab_.LeftOver()) {
+    if (line.find("slot-shim") != std::string::npos) shims.push_back(static_cast<pid_t>(std::stol(line)));
+  }
+  ASSERT_GE(shims.size(), 2u);
+  for (const pid_t shim : shims) ::kill(shim, SIGKILL);
+  EXPECT_TRUE(WaitUntil([&] {
+    size_t fresh = 0;
+    for (const std::string& line : lab_.LeftOver()) fresh += line.find("slot-shim") != std::string::npos;
+    return fresh >= shims.size();
+  })) << "new shims take their output over";
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
+  EXPECT_EQ(FindProcess({" front --config", "default.kcp"}), front);
+  ASSERT_EQ(MakeUpgrade("up", kNew), Status::Ok());
+  ExpectSucceeds("up");
+  EXPECT_EQ(Overlaps("kcp"), std::vector<std::string>{});
+}
+
+TEST_F(MishapE2e, ADozenPreflightsAtOnceAllEndAndTouchNothing) {
+  Install();
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  constexpr int kMany = 12;
+  for (int i = 0; i < kMany; ++i) {
+    ASSERT_EQ(
+        MakeUpgrade("look-" + std::to_string(i), kNew, [](Upgrade& u) { u.spec.mode = OperationMode::kPreflight; }),
+        Status::Ok());
+  }
+  for (int i = 0; i < kMany; ++i) ExpectSucceeds("look-" + std::to_string(i));
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), 0);
+}
+
+}  // namespace
+}  // namespace lockkeeper

@@ -1,0 +1,69 @@
+// What is done to the object of a Server: another version, a restart, deleting it and applying it again.
+#include <csignal>
+
+#include "tests/e2e/fixture.h"
+
+namespace lockkeeper {
+namespace {
+
+class ServerE2e : public E2e {};
+
+Json SpecOf(const char* field, Json value) {
+  return Json::MakeObject({{"spec", Json::MakeObject({{field, std::move(value)}})}});
+}
+
+TEST_F(ServerE2e, ADeclaredVersionThatGoesThereAndBackTwiceIsFourOperations) {
+  Install(false, [](Json& object) {
+    if (object.Get("kind").AsString() != "Server") return;
+    object["spec"].Set("version", kOld);
+    object["spec"].Set("allowDowngrade", true);
+  });
+  for (const char* version : {kNew, kOld, kNew, kOld}) {
+    SCOPED_TRACE(version);
+    ASSERT_EQ(Patch<Server>("kcp", SpecOf("version", version)), Status::Ok());
+    const Result<Server> there = Await<Server>(
+        "kcp", [&](const Server& s) { return s.status.version == version && !s.status.operation && SaysReady(s); }, 90);
+    ASSERT_TRUE(there.ok()) << there.status().ToString();
+  }
+  int upgrades = 0;
+  for (const Json& o : History()) upgrades += o.Get("kind").AsString() == "Upgrade";
+  EXPECT_EQ(upgrades, 4);
+}
+
+TEST_F(ServerE2e, RestartedAtRollsOnceToAFreshProcessOfTheSameBuild) {
+  Install();
+  const Result<Server> installed =
+      Await<Server>("kcp", [](const Server& s) { return s.status.last_restarted_at.has_value(); });
+  ASSERT_TRUE(installed.ok()) << installed.status().ToString();
+  // As `kubectl rollout restart` would: now, which is later than the install.
+  const Time now = *installed->status.last_restarted_at + Seconds(1);
+  ASSERT_EQ(Patch<Server>("kcp", SpecOf("restartedAt", FormatTime(now))), Status::Ok());
+  const Result<Server> restarted = Await<Server>(
+      "kcp", [](const Server& s) { return s.status.active_slot == "green" && !s.status.operation && SaysReady(s); });
+  ASSERT_TRUE(restarted.ok()) << restarted.status().ToString();
+  EXPECT_EQ(restarted->status.version, kOld);
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), 0);
+  int restarts = 0;
+  for (const Json& o : History()) restarts += o.Get("kind").AsString() == "Upgrade";
+  EXPECT_EQ(restarts, 1);
+}
+
+TEST_F(ServerE2e, ADeletedServerRunsOnAndOneThatIsAppliedAgainTakesItUpAndStopEndsIt) {
+  Install();
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  ASSERT_EQ(Delete<Server>(lab_.api(), {"default", "kcp"}), Status::Ok());
+  ASSERT_TRUE(WaitUntil([&] { return Get<Server>(lab_.api(), {"default", "kcp"}).code() == Code::kNotFound; }));
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving) << "a pruned object takes no server down";
+  ASSERT_EQ(Apply("20-server-kcp.yaml"), Status::Ok());
+  const Result<Server> again = Await<Server>("kcp", [](const Server& s) { return SaysReady(s); });
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
+  ASSERT_EQ(Patch<Server>("kcp", SpecOf("deletionPolicy", "Stop")), Status::Ok());
+  ASSERT_EQ(Delete<Server>(lab_.api(), {"default", "kcp"}), Status::Ok());
+  EXPECT_TRUE(WaitUntil([&] { return Get<Server>(lab_.api(), {"default", "kcp"}).code() == Code::kNotFound; }));
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/"}), 0);
+  EXPECT_NE(FindProcess({" front --config", "default.kcp"}), 0) << "the Front is another object";
+}
+
+}  // namespace
+}  // namespace lockkeeper

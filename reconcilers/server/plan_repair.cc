@@ -7,6 +7,7 @@ namespace lockkeeper::roll {
 namespace {
 
 constexpr int kUnreadyTries = 3;
+constexpr Duration kOldSlotPatience = Seconds(1);  // a readiness try, and one more
 constexpr Duration kRepairForgotten = Seconds(600);
 
 // 0 (at once), then 1, 2, 4 … 60 s between restarts of the active slot.
@@ -28,6 +29,17 @@ bool StopIsUnderWay(const OperationRecord& op, const SlotView& from) {
   const bool ours =
       from.actual().incarnation == from.intent().incarnation && from.actual().invocation == from.intent().invocation;
   return !ours || from.actual().sigterm_at != Time{};
+}
+
+// Whether the old slot is still ready, and so rule B's way open, could not be looked at just now.
+bool OldSlotIsToBeSeen(const Context& c, const SlotView& active) {
+  const OperationRecord* op = c.op;
+  if (op == nullptr || op->undoing || op->outage || op->flipped_back || op->roll_outcome || IsInstall(*op))
+    return false;
+  if (!Finished(*op, kStepRecord) || active.name != op->to) return false;
+  const SlotView from = c.Slot(op->from);
+  if (from.entry == nullptr || from.readiness != Readiness::kUnknown || StopIsUnderWay(*op, from)) return false;
+  return active.exited_at && c.now.wall - *active.exited_at < kOldSlotPatience;
 }
 
 std::string Described(const SlotView& slot) {
@@ -96,6 +108,11 @@ RuleResult RepairTheActiveSlot(const Context& c) {
     return Restart(c, active, "StartingAgain", "slot " + active.name + " is wanted and is not running");
   }
   if (active.Dead()) {
+    if (OldSlotIsToBeSeen(c, active)) {
+      return c.Wait("OldSlotUnknown",
+                    Described(active) + "; whether slot " + c.op->from + " still serves is not known yet",
+                    Milliseconds(20));
+    }
     if (c.rec.repair_not_before.IsSet() && !c.rec.repair_not_before.Passed(c.now)) {
       if (c.op != nullptr) return {};
       const Duration left = c.rec.repair_not_before.Left(c.now);

@@ -1,0 +1,164 @@
+// The statuses of Server and Roll: what a person is told, for what the plan and the record say.
+#include "reconcilers/server/status.h"
+
+#include <gtest/gtest.h>
+
+#include "api/types/conditions.h"
+#include "reconcilers/server/report.h"
+#include "tests/unit/server/a_snapshot.h"
+
+namespace lockkeeper::roll {
+namespace {
+
+ServerStatus StatusOf(ASnapshot& a, Status error = {}) {
+  const Snapshot s = a.Take();
+  const Now now = TestNow();
+  const Plan plan = Decide(s, now);
+  return SummarizeServer({s, plan, now, std::move(error)}, ServerStatus{}, 1);
+}
+
+std::string Reason(const std::vector<Condition>& conditions, std::string_view type) {
+  const Condition* c = FindCondition(conditions, type);
+  return c == nullptr ? "none" : std::string(EnumName(c->status)) + " " + c->reason;
+}
+std::string Message(const std::vector<Condition>& conditions, std::string_view type) {
+  const Condition* c = FindCondition(conditions, type);
+  return c == nullptr ? "none" : c->message;
+}
+
+TEST(ServerStatus, at_rest_it_is_ready_and_says_what_serves) {
+  ASnapshot a;
+  const ServerStatus status = StatusOf(a);
+  EXPECT_EQ(Reason(status.conditions, "Ready"), "True AsDesired");
+  EXPECT_EQ(Message(status.conditions, "Ready"), "slot blue serves v1");
+  EXPECT_EQ(Reason(status.conditions, "Stalled"), "none");
+}
+
+// A kubeconfig that is harvested at the end of the install is what its users wait for.
+TEST(ServerStatus, while_its_first_install_runs_it_is_not_ready_though_the_slot_serves) {
+  ASnapshot a;
+  a.Rolling(kStepAdmit, [](OperationRecord& op) {
+    op.kind = kKindInstall;
+    op.name = "kcp-install";
+    op.from = "";
+    op.to = "blue";
+  });
+  for (std::string_view step : StepsOf(a.op(), StopOrder::kDrainThenStop)) {
+    a.op().finished[std::string(step)] = TestNow().wall;
+    if (step == kStepFlip) break;
+  }
+  const ServerStatus status = StatusOf(a);
+  EXPECT_EQ(Reason(status.conditions, "Ready"), "False Installing");
+  EXPECT_EQ(Reason(status.conditions, "Available"), "True AsDesired");
+}
+
+TEST(ServerStatus, a_declared_version_that_was_rolled_back_is_told_with_the_way_out) {
+  ASnapshot a;
+  a.rec().spec.version = "v2";
+  a.rec().rejected = {{"v2", "sha-v2", "NewSlotNotReady", TestNow().wall}};
+  const ServerStatus status = StatusOf(a);
+  EXPECT_EQ(Reason(status.conditions, "Ready"), "False VersionRejected");
+  EXPECT_EQ(Reason(status.conditions, "Stalled"), "True VersionRejected");
+  EXPECT_EQ(Reason(status.conditions, "Available"), "True AsDesired");
+  EXPECT_NE(Message(status.conditions, "Ready").find("lockkeeper retry"), std::string::npos);
+  ASSERT_EQ(status.rejected.size(), 1u);
+  EXPECT_EQ(status.rejected[0].version, "v2");
+}
+
+TEST(ServerStatus, a_rejected_version_that_is_not_declared_any_more_is_no_trouble) {
+  ASnapshot a;
+  a.rec().spec.version = "v1";
+  a.rec().rejected = {{"v2", "sha-v2", "NewSlotNotReady", TestNow().wall}};
+  EXPECT_EQ(Reason(StatusOf(a).conditions, "Ready"), "True AsDesired");
+}
+
+TEST(ServerStatus, a_step_that_fails_for_a_moment_is_told_and_goes_on) {
+  ASnapshot a;
+  a.Slot("green", 2, "v2").Rolling(kStepRender);
+  const ServerStatus status = StatusOf(a, Status(Code::kUnavailable, "write /data/x: input/output error"));
+  EXPECT_EQ(Reason(status.conditions, "Progressing"), "True OperationRunning");
+  EXPECT_NE(Message(status.conditions, "Progressing").find("is tried again: write /data/x"), std::string::npos);
+  EXPECT_EQ(Reason(status.conditions, "Stalled"), "none");
+}
+
+TEST(ServerStatus, a_step_that_no_waiting_mends_is_stalled) {
+  ASnapshot a;
+  a.Slot("green", 2, "v2").Rolling(kStepRender);
+  const ServerStatus status = StatusOf(a, Status(Code::kInvalid, "user \"kcp\" does not exist"));
+  EXPECT_EQ(Reason(status.conditions, "Stalled"), "True " + std::string(CodeName(Code::kInvalid)));
+  EXPECT_EQ(Message(status.conditions, "Stalled"), "user \"kcp\" does not exist");
+}
+
+TEST(ServerStatus, history_names_the_version_of_each_operation) {
+  ASnapshot a;
+  OutcomeRecord ended;
+  ended.kind = kKindUpgrade;
+  ended.version = "v2";
+  a.rec().history = {ended};
+  EXPECT_EQ(StatusOf(a).history.at(0).version, "v2");
+}
+
+RollStatus WaitingStatusOf(ASnapshot& a) {
+  const Snapshot s = a.Take();
+  const Now now = TestNow();
+  const Plan plan = Decide(s, now);
+  return SummarizeWaiting({s, plan, now, Status::Ok()}, RollStatus{}, 1);
+}
+
+TEST(RollStatus, who_waits_is_told_for_whom) {
+  ASnapshot a;
+  a.Slot("green", 2, "v2").Rolling(kStepReady);
+  EXPECT_EQ(Message(WaitingStatusOf(a).conditions, "Admitted"), "waits for Roll r1 (Restarting)");
+}
+
+TEST(RollStatus, who_waits_for_a_stalled_upgrade_is_told_why_and_how_to_end_it) {
+  ASnapshot a;
+  a.Rolling(kStepAdmit).op().kind = kKindUpgrade;
+  a.op().roll_name.clear();
+  Candidate holder;
+  holder.kind = kKindUpgrade;
+  holder.uid = a.op().uid;
+  holder.stalled = "Release kcp-v2: sha256 differs";
+  a.s().candidates = std::vector<Candidate>{holder};
+  const std::string message = Message(WaitingStatusOf(a).conditions, "Admitted");
+  EXPECT_NE(message.find("stalled: Release kcp-v2: sha256 differs"), std::string::npos) << message;
+  EXPECT_NE(message.find("`lockkeeper abort r1 -n ns`"), std::string::npos) << message;
+}
+
+TEST(RollStatus, the_previous_version_is_what_ran_when_the_roll_began) {
+  ASnapshot a;
+  a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepFlip).GreenRecorded();
+  a.op().notes[kFromVersion] = "v1";
+  a.rec().previous_build = HostBuild{"v0", "", "", "/data/releases/v0", ""};
+  const Snapshot s = a.Take();
+  const Now now = TestNow();
+  const Plan plan = Decide(s, now);
+  EXPECT_EQ(SummarizeRoll({s, plan, now, Status::Ok()}, RollStatus{}, 1).previous_version, "v1");
+}
+
+// Two waits that lie over one another are taken away once.
+TEST(Report, overhead_is_the_total_less_the_time_in_which_anything_was_waited_for) {
+  const Time t0 = TestNow().wall;
+  OperationRecord op;
+  op.started[kStepAdmit] = t0;
+  op.report.sigterm_at = t0 + Seconds(1);
+  op.report.old_exited_at = t0 + Seconds(2);
+  op.report.ready_at = t0 + Seconds(4);
+  op.report.start_to_ready_seconds = 1.5;
+  op.report.lease_held_at = t0 + Seconds(5);
+  op.report.lease_handover_seconds = 3;
+  op.report.gate_seconds = 0.5;
+  CloseReport(op, t0 + Seconds(6));
+  EXPECT_DOUBLE_EQ(*op.report.total_seconds, 6);
+  EXPECT_DOUBLE_EQ(*op.report.overhead_seconds, 1.5);  // 6 less 1 to 5, less the gate
+}
+
+TEST(Report, a_roll_that_was_undone_has_no_overhead) {
+  OperationRecord op;
+  op.undoing = true;
+  CloseReport(op, TestNow().wall);
+  EXPECT_FALSE(op.report.overhead_seconds.has_value());
+}
+
+}  // namespace
+}  // namespace lockkeeper::roll

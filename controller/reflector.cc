@@ -152,6 +152,25 @@ class Reflector::Impl {
     return seen >= 0 && now >= 0 && now < seen;
   }
 
+  // After a silent watch. A server has no bookmark for one that is as far as it is itself, and nothing at all for one
+  // that is further. False: a full resync.
+  Result<bool> StillThere() {
+    Restarted("silent");
+    ListOptions options;
+    options.label_selector = options_.label_selector;
+    options.field_selector = options_.field_selector;
+    options.limit = 1;
+    LK_ASSIGN_OR_RETURN(const ListMeta now,
+                        api_.ListEach(cache_.resource(), cache_.namespace_scope(), options, [](Json) {}));
+    if (WentBack(now.resource_version)) {
+      newest_once_ = true;
+      Restarted("went back");
+      return false;
+    }
+    cache_.Bookmark(last_version_);  // nothing new is news, too
+    return true;
+  }
+
   WatchOptions NewWatch() {
     WatchOptions options;
     options.label_selector = options_.label_selector;
@@ -199,10 +218,12 @@ class Reflector::Impl {
           Restarted("expired");
           if (events == 0 && ++expired_in_a_row_ > 1) return status;
           return {};
-        case Code::kTimeout:
-          Restarted("silent");
-          if (options_.idle_timeout > options_.away_after) return {};
+        case Code::kTimeout: {
+          const Result<bool> same = StillThere();
+          if (!same.ok()) return same.status();
+          if (!*same) return {};
           continue;
+        }
         case Code::kUnavailable:
         case Code::kInternal: {
           // Nothing says that we missed anything: the watch goes on from where it was.
@@ -296,6 +317,10 @@ class Reflector::Impl {
     if (!broken.ok()) return broken;
     if (complete) {
       // From here as a plain watch.
+      if (status.code() == Code::kTimeout) {
+        const Result<bool> same = StillThere();
+        if (!same.ok() || !*same) return same.ok() ? Status() : same.status();
+      }
       if (status.ok() || status.code() == Code::kTimeout || status.code() == Code::kUnavailable)
         return WatchLoop(cancel);
       return status.code() == Code::kExpired ? Status() : status;

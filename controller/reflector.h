@@ -7,7 +7,7 @@
 //            where the server can.
 // Ownership: borrows Api and Cache.
 // Threads:   Run blocks one thread until cancelled; the rest may be called from any thread.
-// Failure:   never gives up: it backs off (0.8 s x 2 to 30 s, with jitter) and says in LastError what is wrong. A 403
+// Failure:   never gives up: it backs off (0.8 s x 2 to 10 s, with jitter) and says in LastError what is wrong. A 403
 //            names the RBAC rule that is missing.
 #pragma once
 
@@ -30,8 +30,10 @@ struct ReflectorOptions {
   int min_watch_seconds = 300;  // a watch is asked for between this and twice of it
   std::chrono::milliseconds idle_timeout{std::chrono::seconds(75)};
   std::chrono::milliseconds backoff_base{800};
-  std::chrono::milliseconds backoff_max{std::chrono::seconds(30)};
-  std::chrono::milliseconds backoff_reset{std::chrono::minutes(2)};
+  // Under client-go's 30 s and 2 min: what counts is how soon a cache is right again, and a refused connection is
+  // cheap.
+  std::chrono::milliseconds backoff_max{std::chrono::seconds(10)};
+  std::chrono::milliseconds backoff_reset{std::chrono::seconds(30)};
   std::chrono::milliseconds very_short_watch{std::chrono::seconds(1)};
   // A server that could not be reached for so long is listed again: it may be back with an older store, and says
   // nothing to a watch from a version that this one has not reached.

@@ -227,15 +227,27 @@ TEST_F(ReflectorTest, AWatchThatEndsAtOnceWithoutAnEventBacksOff) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(4 * 50));
 }
 
-TEST_F(ReflectorTest, ASilentWatchIsBegunAgainFromTheLastVersionWithoutAList) {
+TEST_F(ReflectorTest, ASilentWatchIsBegunAgainFromTheLastVersionOnceTheServerSaysThatItIsNotBehindIt) {
   options_.idle_timeout = milliseconds(30);
   server_.OnList(ListOf(10, {}));
   server_.OnWatch(WatchOf({BookmarkLine(12)}));
+  server_.OnList(ListOf(12, {}));
   server_.OnWatch(WatchOf({EventLine("ADDED", ThingText("a", 13))}));
   Start();
   ASSERT_TRUE(LogBecomes("+a13 "));
   EXPECT_EQ(VersionOf(server_.Watches()[1]), "12");
-  EXPECT_EQ(server_.Lists().size(), 1u);
+  EXPECT_EQ(server_.Lists()[1], "?limit=1");
+}
+
+// A restored store: the server says nothing to a watch from a version that it has not reached.
+TEST_F(ReflectorTest, ASilentWatchOfAServerThatWentBackMeansAFullResync) {
+  options_.idle_timeout = milliseconds(30);
+  server_.OnList(ListOf(100, {ThingText("a", 90)}));
+  server_.OnWatch(WatchOf({}));
+  server_.OnList(ListOf(41, {}));
+  server_.OnList(ListOf(42, {ThingText("b", 40)}));
+  Start();
+  ASSERT_TRUE(LogBecomes("+a90 +b40 -a90 ")) << Log();
 }
 
 TEST_F(ReflectorTest, ARefusedWatchIsTriedAgainWithoutAList) {
@@ -261,16 +273,6 @@ TEST_F(ReflectorTest, AServerThatWasAwayIsListedAgainAndMayHaveGoneBack) {
   ASSERT_TRUE(LogBecomes("+a90 +b95 ~a30 -b95 ~a42 ")) << Log();
   EXPECT_EQ(VersionOf(server_.Lists()[1]), "101");
   EXPECT_EQ(VersionOf(server_.Lists()[2]), "");
-}
-
-TEST_F(ReflectorTest, AWatchThatWasSilentForLongIsListedAgain) {
-  options_.idle_timeout = milliseconds(30);
-  options_.away_after = milliseconds(20);
-  server_.OnList(ListOf(10, {}));
-  server_.OnWatch(WatchOf({BookmarkLine(12)}));
-  server_.OnList(ListOf(20, {ThingText("a", 15)}));
-  Start();
-  ASSERT_TRUE(LogBecomes("+a15 ")) << Log();
 }
 
 TEST_F(ReflectorTest, ForbiddenNamesTheRuleThatIsMissing) {
@@ -302,6 +304,17 @@ TEST_F(ReflectorTest, WatchListFillsTheCacheAtTheBookmarkAndGoesOnInTheSameStrea
   EXPECT_EQ(server_.Watches().size(), 1u);
   EXPECT_NE(server_.Watches()[0].find("sendInitialEvents=true"), std::string::npos);
   EXPECT_NE(server_.Watches()[0].find("resourceVersionMatch=NotOlderThan"), std::string::npos);
+}
+
+TEST_F(ReflectorTest, AStreamedListThatGrowsSilentIsLookedAfterLikeAWatch) {
+  options_.watch_list = true;
+  options_.idle_timeout = milliseconds(30);
+  server_.OnWatch(WatchOf({BookmarkLine(12, true)}));
+  server_.OnList(ListOf(11, {}));
+  server_.OnWatch(WatchOf({EventLine("ADDED", ThingText("a", 5)), BookmarkLine(11, true)}));
+  Start();
+  ASSERT_TRUE(LogBecomes("+a5 ")) << Log();
+  EXPECT_NE(server_.Watches()[1].find("sendInitialEvents=true"), std::string::npos) << server_.Watches()[1];
 }
 
 TEST_F(ReflectorTest, AServerThatCannotStreamListsIsListedAndNotAskedAgain) {

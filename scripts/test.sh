@@ -37,5 +37,7 @@ failed=0
 # Two at a time, whatever the machine: what is measured in them should not depend on it.
 ctest --test-dir "$build" -j2 --output-on-failure --output-junit "$build/test-results/ctest.junit" \
   "${labels[@]}" "$@" || failed=$?
+# Tables that tests made for people to read.
+find "$build/test-results" -name '*.table' -exec cat {} +
 awk -f scripts/count_tests.awk "$build/test-results/ctest.junit"
 exit "$failed"

@@ -67,6 +67,16 @@ TEST(BackupPlan, TheOldestBeyondRetainGoButNeverTheOneAnOperationCountsOn) {  //
   plan = Decide(s);
   ASSERT_EQ(plan.prune.size(), 1u);
   EXPECT_EQ(plan.prune[0].name, "old");
+  s.server->operation->notes["backup"] = "old";  // it chose another one than it was given
+  plan = Decide(s);
+  ASSERT_EQ(plan.prune.size(), 1u);
+  EXPECT_EQ(plan.prune[0].name, "older");
+}
+
+TEST(BackupPlan, TheStatusSaysWhichRevisionOfTheStoreItHolds) {
+  Snapshot s = With(DocumentState::kReady);
+  s.document->revision = 1234;
+  EXPECT_EQ(Summarize(s, Now{Time(Seconds(1)), Seconds(1), "b"}).revision, 1234);
 }
 
 TEST(BackupPlan, KstatusReadsEachState) {

@@ -326,6 +326,40 @@ TEST(UpgradePlan, AFinishedUpgradeIsNeverStartedAgainAndLetsGoOnlyOnceTheLedgerS
   EXPECT_TRUE(Is<RemoveFinalizer>(A().Finalizer().History(Outcome::kSucceeded).With(done).Decided()));
 }
 
+// The operation ahead of it: another Upgrade, or a Roll by hand.
+A Behind(std::string_view kind) {
+  A a;
+  a.Finalizer();
+  OperationRef op;
+  op.kind = kind;
+  op.name = "first";
+  op.uid = "uid-first";
+  op.phase = OperationPhase::kDownloading;
+  a.s.server->status.operation = op;
+  return a;
+}
+
+TEST(UpgradePlan, WhoWaitsIsToldForWhom) {
+  const Plan plan = Behind(Upgrade::kKind).Decided();
+  EXPECT_EQ(plan.reason, "Busy");
+  EXPECT_EQ(plan.message, "waits for Upgrade first (Downloading)");
+  EXPECT_GT(plan.requeue_after, Duration{});
+}
+
+TEST(UpgradePlan, WhoWaitsForAStalledOneIsToldWhyAndHowToEndIt) {
+  const Condition stalled = Cond("Stalled", ConditionStatus::kTrue, "ChecksumMismatch", "sha256 differs");
+  A upgrade = Behind(Upgrade::kKind);
+  upgrade.s.holder = Upgrade{};
+  upgrade.s.holder->status.conditions = {stalled};
+  A roll = Behind(Roll::kKind);
+  roll.s.server->status.conditions = {stalled};
+  for (const A& a : {upgrade, roll}) {
+    const std::string message = a.Decided().message;
+    EXPECT_NE(message.find("(Downloading), which is stalled: sha256 differs"), std::string::npos) << message;
+    EXPECT_NE(message.find("`lockkeeper abort first -n default`"), std::string::npos) << message;
+  }
+}
+
 TEST(UpgradePlan, ATimeToLiveDeletesOnlyWhatIsFinishedAndLetGo) {
   const auto done = [](Snapshot& s) {
     s.upgrade.status.outcome = Outcome::kSucceeded;

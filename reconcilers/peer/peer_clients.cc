@@ -12,6 +12,7 @@ namespace {
 
 // More than the Servers of one host have kubeconfigs, contexts and ports at a time.
 constexpr size_t kMaxCached = 64;
+constexpr Duration kUnused = Seconds(30);  // beyond any poll of a slot or a lease
 
 // A file that is not there must not read as an object that is absent.
 Status AsAccessError(const Status& status) {
@@ -74,10 +75,15 @@ Result<RestConfig> PeerClients::LoadAccess(const AccessSpec& access) {
 
 std::shared_ptr<HttpClient> PeerClients::ClientFor(HttpClientConfig config) {
   const std::string key = KeyOf(config);
+  const Duration now = clock_.Read().boot;
   MutexLock lock(mutex_);
-  if (const Client* known = Touch(clients_, key)) return known->client;
+  while (!clients_.empty() && now - clients_.back().used > kUnused) clients_.pop_back();
+  if (Client* known = Touch(clients_, key)) {
+    known->used = now;
+    return known->client;
+  }
   auto client = std::make_shared<HttpClient>(std::move(config));
-  Insert(clients_, Client{key, client});
+  Insert(clients_, Client{key, client, now});
   return client;
 }
 

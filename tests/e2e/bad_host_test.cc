@@ -74,6 +74,11 @@ TEST_F(BadHostE2e, ALedgerOlderThanTheHostStartsAndStopsNothingUntilTheNewerOneI
 TEST_F(BadHostE2e, ADamagedPageOfLedgerOrStoreIsNamedWithTheWayOutAndTheCopyPutBackGoesOn) {
   Install();
   const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  // Work for the manager, which runs already when the ledger is found damaged.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(MakeUpgrade("waits-" + std::to_string(i), kNew, [](Upgrade& u) { u.spec.server_ref.name = "nobody"; }),
+              Status::Ok());
+  }
   for (const std::string& file : {lab_.data() + "/ledger.db", lab_.data() + "/api/store.db"}) {
     SCOPED_TRACE(file);
     ASSERT_TRUE(lab_.Down(SIGTERM).ok());

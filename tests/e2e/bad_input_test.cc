@@ -1,5 +1,7 @@
 // Bad input: each gets a condition that names the thing and the way out, changes nothing else, and goes on by itself
 // once mended.
+#include <csignal>
+
 #include "api/base/file.h"
 #include "tests/e2e/fixture.h"
 
@@ -88,19 +90,54 @@ TEST_F(BadInputE2e, AnUpgradeOfAServerThatDoesNotExistSaysSoAndGoesOnOnceItDoes)
   EXPECT_EQ(done->status.outcome, Outcome::kSucceeded) << done->status.error;
 }
 
-TEST_F(BadInputE2e, ALostLedgerStartsAndStopsNothing) {
+TEST_F(BadInputE2e, AnObjectThatCannotWorkIsRefusedWithEachFieldByNameAndChangesNothing) {
+  Install();
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  const Status refused = Apply("20-server-kcp.yaml", [](Json& object) {
+    object["metadata"].Set("name", "broken");
+    object["spec"].Set("shape", "Purple");
+    object["spec"]["timeouts"].Set("readySeconds", -1);
+    object["spec"]["template"].Set("command", Json::MakeArray());
+  });
+  EXPECT_EQ(refused.code(), Code::kInvalid) << refused.ToString();
+  for (const char* field : {"spec.shape", "spec.timeouts.readySeconds", "spec.template.command"}) {
+    EXPECT_NE(refused.message().find(field), std::string::npos) << field << ": " << refused.message();
+  }
+  const Status immutable =
+      Patch<Server>("kcp", Json::MakeObject({{"spec", Json::MakeObject({{"host", "elsewhere"}})}}));
+  EXPECT_NE(immutable.message().find("host is immutable"), std::string::npos) << immutable.ToString();
+  const Status port = Patch<Front>("kcp", Json::MakeObject({{"spec", Json::MakeObject({{"listen", ":99999"}})}}));
+  EXPECT_NE(port.message().find("from 1 to 65535"), std::string::npos) << port.ToString();
+  EXPECT_EQ(Get<Server>(lab_.api(), {"default", "broken"}).code(), Code::kNotFound);
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
+}
+
+TEST_F(BadInputE2e, ALostLedgerStartsAndStopsNothingUntilItIsPutBack) {
   Install();
   const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
   ASSERT_TRUE(lab_.Down(SIGTERM).ok());
-  for (const char* file : {"ledger.db", "ledger.db-wal", "ledger.db-shm"}) {
-    ASSERT_EQ(RemoveFile(lab_.data() + "/" + file), Status::Ok());
-  }
+  const auto remove = [this] {
+    for (const char* file : {"ledger.db", "ledger.db-wal", "ledger.db-shm"}) {
+      ASSERT_EQ(RemoveFile(lab_.data() + "/" + file), Status::Ok());
+    }
+  };
+  // Ended in order, the ledger is one file.
+  const Result<std::string> ledger = ReadFile(lab_.data() + "/ledger.db");
+  ASSERT_TRUE(ledger.ok());
+  remove();
   ASSERT_TRUE(lab_.Up().ok());
   const Result<Server> stalled = Await<Server>("kcp", [](const Server& s) {
     const Condition* c = FindOf(s, "Stalled");
     return c != nullptr && c->reason == "LedgerLost";
   });
   EXPECT_TRUE(stalled.ok()) << stalled.status().ToString();
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
+  ASSERT_TRUE(lab_.Down(SIGTERM).ok());
+  remove();
+  ASSERT_EQ(WriteFileAtomic(lab_.data() + "/ledger.db", *ledger, 0600), Status::Ok());
+  ASSERT_TRUE(lab_.Up().ok());
+  const Result<Server> ready = Await<Server>("kcp", [](const Server& s) { return SaysReady(s); });
+  ASSERT_TRUE(ready.ok()) << ready.status().ToString();
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
 }
 

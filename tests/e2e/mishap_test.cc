@@ -96,5 +96,24 @@ TEST_F(MishapE2e, ADozenPreflightsAtOnceAllEndAndTouchNothing) {
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), 0);
 }
 
+TEST_F(MishapE2e, AFrontThatHangsHoldsTheRollWithAWordToAPersonAndItGoesOnWhenItAnswers) {
+  Install();
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  ASSERT_EQ(MakeUpgrade("up", kNew, [](Upgrade& u) { u.spec.gates.push_back(Gate::kBeforeFlip); }), Status::Ok());
+  ASSERT_TRUE(AwaitStep({"Gates"}));
+  const pid_t front = FindProcess({" front --config", "default.kcp"});
+  ::kill(front, SIGSTOP);
+  ASSERT_TRUE(lab_.Verb({"approve", "up"}).ok());
+  const Result<Upgrade> stalled = Await<Upgrade>("up", [](const Upgrade& u) {
+    const Condition* c = FindOf(u, "Stalled");
+    return c != nullptr && c->status == ConditionStatus::kTrue && c->reason == "FrontSilent";
+  });
+  EXPECT_TRUE(stalled.ok()) << stalled.status().ToString();
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving) << "nothing is stopped";
+  ::kill(front, SIGCONT);
+  ExpectSucceeds("up");
+  EXPECT_EQ(FindProcess({" front --config", "default.kcp"}), front);
+}
+
 }  // namespace
 }  // namespace lockkeeper

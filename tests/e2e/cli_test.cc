@@ -38,6 +38,7 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
   EXPECT_NE(Said({"restart", "kcp", "--name", "again", "--wait"}).find("again: Succeeded"), std::string::npos);
 
   EXPECT_FALSE(Said({"logs", "kcp"}).empty());
+  EXPECT_FALSE(Said({"logs", "kcp", "--slot", "blue"}).empty()) << "the slot is retired, its logs stay";
   const Result<std::string> nothing = lab_.Verb({"approve", "again"});
   ASSERT_FALSE(nothing.ok());
   EXPECT_NE(nothing.status().message().find("has finished"), std::string::npos) << nothing.status().message();

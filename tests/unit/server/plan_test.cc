@@ -75,6 +75,12 @@ const Row kRows[] = {
        a.s().slots["green"].unready_tries = 3;
      },
      "FlippedBack", [](const ServerRecord& r) { return Serves(r, "blue"); }},
+    {"two_unready_tries_are_no_reason_to_flip_back",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Rolling(kStepSoak).NotReady("green").GreenRecorded().FrontOn("green");
+       a.s().slots["green"].unready_tries = 2;
+     },
+     "NewSlotNotReady"},
     {"it_flips_back_once_for_each_operation",
      [](ASnapshot& a) {
        a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").GreenRecorded().op().flipped_back = true;
@@ -124,6 +130,26 @@ const Row kRows[] = {
     {"the_old_slot_is_stopped_when_the_front_is_seen_on_the_ready_new_one",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepSoak).GreenRecorded(); },
      "StopOld", [](const ServerRecord& r) { return !r.slots.at("blue").intent.running; }},
+    {"an_old_slot_that_is_not_ready_is_not_stopped_either_before_the_front_is_seen_off_it",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").NotReady("blue").Rolling(kStepSoak).GreenRecorded(); },
+     "FrontNotObserved"},
+    {"in_an_outage_the_old_slot_is_not_stopped_before_the_front_is_seen_on_hold",
+     [](ASnapshot& a) {
+       a.NotReady("blue").Rolling(kStepDrain, [](OperationRecord& op) { op.outage = true; }).rec().hold = true;
+     },
+     "FrontNotObserved"},
+    {"an_undo_stops_the_new_slot_only_when_the_front_is_seen_back",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepFlip).op().undoing = true;
+     },
+     "FrontGoingBack"},
+    {"an_undo_of_an_outage_stops_the_new_slot_only_when_the_front_is_seen_on_hold",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green");
+       a.Rolling(kStepReady, [](OperationRecord& op) { op.outage = true; }).Stopped("blue").op().undoing = true;
+       a.rec().hold = true;
+     },
+     "FrontGoingToHold"},
     {"in_an_outage_nothing_is_stopped_while_the_front_is_silent",
      [](ASnapshot& a) { a.Rolling(kStepGates, [](OperationRecord& op) { op.outage = true; }).FrontSilent(); },
      "FrontSilent"},

@@ -52,7 +52,7 @@ TEST_F(StopE2e, InTheMiddleOfARollWhoseNewSlotAndFrontAreStopped) {
   ::kill(green, SIGSTOP);
   ::kill(front, SIGSTOP);
   // Passes over both are under way, and calls to the front hang.
-  ASSERT_TRUE(WaitUntil([&] { return lab_.UpLog().find("slot green does not listen yet") != std::string::npos; }));
+  ASSERT_TRUE(WaitUntil([&] { return lab_.UpLog().find("slot green is started") != std::string::npos; }));
   ExpectQuick([&] { return lab_.Down(SIGTERM); });
   ::kill(front, SIGCONT);
   ::kill(green, SIGCONT);

@@ -37,6 +37,15 @@ ASnapshot& ProbeFailed(ASnapshot& a) {
   return a;
 }
 
+// A lease from before the live slot was started, which has stood for so long.
+ASnapshot& Leased(ASnapshot& a, const char* holder, Duration stands) {
+  a.rec().spec.lease.emplace();
+  const Time then = TestNow().wall - Seconds(1000);
+  a.s().lease.lease = LeaseFact{"uid", "7", holder, then, then, 60, TestNow().wall};
+  a.s().lease.unchanged_for = stands;
+  return a;
+}
+
 const Row kRows[] = {
     {"a_server_at_rest_gets_no_step", [](ASnapshot&) {}, "AsDesired"},
     // Rule A
@@ -115,6 +124,18 @@ const Row kRows[] = {
        a.Slot("green", 2, "v2").Rolling(kStepDrain).Dead("green").ReadinessUnknown("blue").GreenRecorded();
      },
      "Repairing", [](const ServerRecord& r) { return r.slots.at("green").intent.invocation == 2; }},
+    // Rule C
+    {"the_lease_of_a_dead_holder_is_freed_once_it_was_not_renewed_for_five_seconds",
+     [](ASnapshot& a) { Leased(a, "box_9", Seconds(6)); }, "FreeingLease"},
+    {"a_lease_is_left_alone_before_it_stood_for_five_seconds", [](ASnapshot& a) { Leased(a, "box_9", Seconds(4)); },
+     "AsDesired"},
+    {"a_lease_of_another_hosts_holder_is_left_alone", [](ASnapshot& a) { Leased(a, "other_9", Seconds(60)); },
+     "AsDesired"},
+    {"a_lease_that_a_live_slot_may_have_taken_is_left_alone",
+     [](ASnapshot& a) {
+       Leased(a, "box_9", Seconds(60)).s().lease.lease->acquire_time = TestNow().wall - Seconds(200);
+     },
+     "AsDesired"},
     // Rule D
     {"the_old_slot_is_not_stopped_before_the_front_is_seen_off_it",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepSoak).GreenRecorded(); },
@@ -172,6 +193,21 @@ const Row kRows[] = {
      },
      "SoakDone",
      [](const ServerRecord& r) { return r.slots.at("blue").intent.running && !Started(*r.operation, kStepStopOld); }},
+    {"a_soak_begins_again_when_the_new_slot_was_not_ready_in_it",
+     [](ASnapshot& a) {
+       a.rec().spec.soak_seconds = 10;
+       a.Slot("green", 2, "v2").Rolling(kStepDrain).NotReady("green").GreenRecorded().FrontOn("green");
+       a.Begun(kStepSoak).DeadlineIn(kStepSoak, -Seconds(1));
+     },
+     "SoakBeginsAgain",
+     [](const ServerRecord& r) {
+       return !Finished(*r.operation, kStepSoak) && r.operation->deadlines.at(kStepSoak).Left(TestNow()) == Seconds(10);
+     }},
+    {"a_ready_slot_that_nobody_wants_is_kept_while_the_active_one_does_not_serve",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").NotReady("blue"); }, "ActiveSlotNotReady"},
+    {"a_slot_that_nobody_wants_is_retired_while_the_active_one_serves",
+     [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green"); }, "RetiringStray",
+     [](const ServerRecord& r) { return !r.slots.at("green").intent.running && r.slots.at("blue").intent.running; }},
     // Rule G
     {"an_abort_at_the_gate_begins_the_undo",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady).op().abort = true; }, "Aborted",
@@ -182,6 +218,13 @@ const Row kRows[] = {
        a.Stopped("blue").op().abort = true;
      },
      "AbortRefused", [](const ServerRecord& r) { return !r.operation->undoing; }},
+    {"an_abort_once_an_outage_has_recorded_its_new_slot_is_refused",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green");
+       a.Rolling(kStepRecord, [](OperationRecord& op) { op.outage = true; }).GreenRecorded().op().abort = true;
+       a.Stopped("blue");
+     },
+     "AbortRefused", [](const ServerRecord& r) { return !r.operation->undoing && r.active == "green"; }},
     {"an_abort_before_anything_was_touched_ends_at_once",
      [](ASnapshot& a) { a.Rolling(kStepPreflight).op().abort = true; }, "Aborted",
      [](const ServerRecord& r) { return !r.operation; }},
@@ -202,6 +245,19 @@ const Row kRows[] = {
        a.op().approved = {"BeforeFlip"};
      },
      "Recorded", [](const ServerRecord& r) { return Serves(r, "green") && r.version == "v2"; }},
+    {"deadlines_stand_still_while_a_person_is_waited_for",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady, [](OperationRecord& op) {
+         op.spec.gates = {Gate::kBeforeFlip};
+       });
+       a.DeadlineIn(kStepLease, Seconds(5)).op().approved = {"BeforeFlip"};
+       a.op().waiting_since = Now{TestNow().wall - Seconds(30), TestNow().boot - Seconds(30), kBoot};
+     },
+     "Recorded",
+     [](const ServerRecord& r) {
+       return r.operation->deadlines.at(kStepLease).Left(TestNow()) == Seconds(35) &&
+              r.operation->report.gate_seconds == 30;
+     }},
     {"at_a_gate_a_lost_active_slot_makes_the_emergency_flip_after_its_time",
      [](ASnapshot& a) {
        a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady, [](OperationRecord& op) {

@@ -1,6 +1,7 @@
 #include "tests/e2e/peers/real_fixture.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 
 #include "api/base/file.h"
@@ -42,6 +43,16 @@ void RealE2e::SetUp() {
   const Result<std::string> for_agent = KubeconfigOf(agent);
   ASSERT_TRUE(for_agent.ok()) << for_agent.status().ToString();
   lab_.UseApi({.admin = cluster.kubeconfig(), .manager = *for_manager, .agent = *for_agent});
+}
+
+void RealE2e::TearDown() {
+  if (HasFailure()) {
+    const std::string log = lab_.PartLog("manager");
+    constexpr size_t kShown = 6000;
+    std::fprintf(stderr, "--- the end of the manager's log:\n%s\n",
+                 log.substr(log.size() > kShown ? log.size() - kShown : 0).c_str());
+  }
+  E2e::TearDown();
 }
 
 void RealE2e::ExpectNothingRefused() {
@@ -123,7 +134,10 @@ void RealE2e::ExpectWhole(const Upgrade& upgrade, const std::string& version) {
   EXPECT_EQ(upgrade.status.outcome, Outcome::kSucceeded) << upgrade.status.error;
   EXPECT_EQ(upgrade.status.new_version, version);
   EXPECT_TRUE(upgrade.status.started_at && upgrade.status.finished_at);
-  const Result<Roll> roll = RollOf(upgrade);
+  ASSERT_TRUE(upgrade.status.roll_ref) << upgrade.status.error;
+  // A store that was restored may be told of the two in either order.
+  const Result<Roll> roll =
+      Await<Roll>(upgrade.status.roll_ref->name, [](const Roll& r) { return r.status.outcome.has_value(); });
   ASSERT_TRUE(roll.ok()) << roll.status().ToString();
   EXPECT_EQ(roll->status.outcome, Outcome::kSucceeded);
   EXPECT_FALSE(roll->status.steps.empty());

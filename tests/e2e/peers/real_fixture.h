@@ -19,6 +19,7 @@ namespace lockkeeper {
 class RealE2e : public E2e {
  protected:
   void SetUp() override;
+  void TearDown() override;
 
   peers::Cluster& cluster() { return *cluster_; }
   // Until the operation in flight is at `step` or behind it, by the agent's socket; false when none began in time.

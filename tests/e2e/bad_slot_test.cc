@@ -127,7 +127,8 @@ TEST_F(BadSlotE2e, ABuildThatRunsAnotherProgramThanItsOwnIsUndoneAsTheWrongBuild
 }
 
 TEST_F(BadSlotE2e, AServerThatCrashesAfterReadyIsStartedAgainAndSaysHowOftenItEnded) {
-  ASSERT_EQ(lab_.Build(kOld, "crash-after-ready=500ms"), Status::Ok());
+  // Long enough for the install to end, also under sanitizers.
+  ASSERT_EQ(lab_.Build(kOld, "crash-after-ready=2s"), Status::Ok());
   ASSERT_EQ(lab_.Build(kNew), Status::Ok());
   ASSERT_TRUE(lab_.Up().ok());
   ApplyServer([](Json&) {});

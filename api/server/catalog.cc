@@ -13,15 +13,21 @@ struct Review {
   const char* group;
   const char* version;
   const char* plural;
+  const char* singular;
   const char* kind;
 };
 constexpr Review kReviews[] = {
-    {"authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"},
-    {"authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"},
+    {"authentication.k8s.io", "v1", "selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview"},
+    {"authorization.k8s.io", "v1", "selfsubjectaccessreviews", "selfsubjectaccessreview", "SelfSubjectAccessReview"},
 };
 
-const std::vector<std::string> kVerbs = {"create", "delete", "deletecollection", "get",
-                                         "list",   "patch",  "update",           "watch"};
+Json Verbs(const KindInfo& kind) {
+  Json verbs = Json::MakeArray();
+  for (const char* verb : {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}) {
+    if (verb != std::string_view("deletecollection") || HasDeleteCollection(kind)) verbs.Push(verb);
+  }
+  return verbs;
+}
 
 Json Strings(const std::vector<std::string>& list) {
   Json json = Json::MakeArray();
@@ -76,6 +82,8 @@ void EventToStorage(Json& object) {
 }
 
 }  // namespace
+
+bool HasDeleteCollection(const KindInfo& kind) { return !(kind.group.empty() && kind.kind == "Namespace"); }
 
 bool ServedByDefault(const KindInfo& kind) { return kind.group.find("kcp.io") == std::string::npos; }
 
@@ -154,7 +162,7 @@ Json Catalog::AggregatedDiscovery(bool core, bool v2beta1) const {
                                      {"responseKind", Gvk(kind.group, kind.version, kind.kind)},
                                      {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
                                      {"singularResource", Singular(kind)},
-                                     {"verbs", Strings(kVerbs)}});
+                                     {"verbs", Verbs(kind)}});
       if (!kind.short_names.empty()) entry["shortNames"] = Strings(kind.short_names);
       if (!kind.categories.empty()) entry["categories"] = Strings(kind.categories);
       if (kind.has_status) {
@@ -170,11 +178,11 @@ Json Catalog::AggregatedDiscovery(bool core, bool v2beta1) const {
       list.Push(Json::MakeObject({{"resource", review.plural},
                                   {"responseKind", Gvk(review.group, review.version, review.kind)},
                                   {"scope", "Cluster"},
-                                  {"singularResource", ""},
+                                  {"singularResource", review.singular},
                                   {"verbs", Strings({"create"})}}));
     }
     items.Push(Json::MakeObject(
-        {{"metadata", Json::MakeObject({{"name", group}, {"creationTimestamp", nullptr}})},
+        {{"metadata", core ? Json::MakeObject() : Json::MakeObject({{"name", group}})},
          {"versions", Json::MakeArray({Json::MakeObject(
                           {{"version", version}, {"resources", std::move(list)}, {"freshness", "Current"}})})}}));
   }
@@ -231,7 +239,7 @@ Json Catalog::Resources(std::string_view group, std::string_view version) const 
                                    {"singularName", Singular(kind)},
                                    {"namespaced", kind.namespaced},
                                    {"kind", kind.kind},
-                                   {"verbs", Strings(kVerbs)}});
+                                   {"verbs", Verbs(kind)}});
     if (!kind.short_names.empty()) entry["shortNames"] = Strings(kind.short_names);
     if (!kind.categories.empty()) entry["categories"] = Strings(kind.categories);
     list.Push(std::move(entry));
@@ -246,7 +254,7 @@ Json Catalog::Resources(std::string_view group, std::string_view version) const 
   for (const Review& review : kReviews) {
     if (review.group != group || review.version != version) continue;
     list.Push(Json::MakeObject({{"name", review.plural},
-                                {"singularName", ""},
+                                {"singularName", review.singular},
                                 {"namespaced", false},
                                 {"kind", review.kind},
                                 {"verbs", Strings({"create"})}}));

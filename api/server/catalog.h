@@ -71,5 +71,7 @@ class Catalog {
 
 // The product's kinds and the built-in ones; not kcp's.
 bool ServedByDefault(const KindInfo& kind);
+// Namespaces go one by one.
+bool HasDeleteCollection(const KindInfo& kind);
 
 }  // namespace lockkeeper::apiserver

@@ -53,7 +53,9 @@ std::string Presenter::Item(const Json& object) const {
 std::string Presenter::List(const std::string& items, const std::string& resource_version,
                             const std::string& continue_token) const {
   Json metadata = Json::MakeObject({{"resourceVersion", resource_version}});
-  if (!continue_token.empty()) metadata["continue"] = continue_token;
+  // CustomResources have it even when it is empty.
+  const bool plain = shape_ != Shape::kTable && shape_ != Shape::kPartialMetadata;
+  if (!continue_token.empty() || (resource_.custom && plain)) metadata["continue"] = continue_token;
   const KindInfo& kind = *resource_.kind;
   std::string text;
   std::string member = "items";
@@ -78,7 +80,7 @@ std::string Presenter::Object(const Json& object, bool first) const {
 
 std::string Presenter::Bookmark(int64_t revision, bool initial_events_end) const {
   const std::string version = std::to_string(revision);
-  Json metadata = Json::MakeObject({{"resourceVersion", version}, {"creationTimestamp", nullptr}});
+  Json metadata = Json::MakeObject({{"resourceVersion", version}});
   if (initial_events_end) metadata["annotations"] = Json::MakeObject({{kInitialEventsEnd, "true"}});
   Json object = Json::MakeObject({{"kind", resource_.kind->kind}, {"apiVersion", resource_.kind->ApiVersion()}});
   object["metadata"] = std::move(metadata);

@@ -176,6 +176,9 @@ void ApiHandler::Delete(Call& call) {
 }
 
 void ApiHandler::DeleteCollection(Call& call) {
+  if (!HasDeleteCollection(call.kind())) {
+    return Respond(call, MethodNotAllowed("the server does not allow this method on the requested resource"));
+  }
   WriteContext context;
   if (!ReadWriteOptions(call, context)) return;
   Outcome<DeleteOptions> options = ReadDeleteOptions(call.request, &context.dry_run);
@@ -225,7 +228,7 @@ void ApiHandler::Review(Call& call) {
   if (!body.IsObject()) return Respond(call, BadRequest("the body is no JSON object"));
   body["apiVersion"] = call.info.group + "/v1";
   body["kind"] = access ? "SelfSubjectAccessReview" : "SelfSubjectReview";
-  body["metadata"] = Json::MakeObject({{"creationTimestamp", nullptr}});
+  body["metadata"] = Json::MakeObject();
   if (access) {
     bool allowed = true;
     if (hooks_.authorize) {

@@ -85,10 +85,7 @@ Outcome<Json> Objects::Create(WriteContext& context, const ApiResource& resource
         return {Code::kAlreadyExists, key.name};
       }
       if (there.code() != Code::kNotFound) return there.status();
-      if (txn == nullptr) {
-        LK_ASSIGN_OR_RETURN(revision, session.Revision());
-        return Status::Ok();
-      }
+      if (txn == nullptr) return Status::Ok();
       LK_ASSIGN_OR_RETURN(revision, txn->Put(key, 0, value, put));
       return Status::Ok();
     };
@@ -96,7 +93,8 @@ Outcome<Json> Objects::Create(WriteContext& context, const ApiResource& resource
                               ? store_.Read([&](Session& session) { return body_of_write(session, nullptr); })
                               : store_.Write([&](Txn& txn) { return body_of_write(txn, &txn); });
     if (status.ok()) {
-      object["metadata"]["resourceVersion"] = std::to_string(revision);
+      // What was not stored has no version.
+      if (!context.dry_run) object["metadata"]["resourceVersion"] = std::to_string(revision);
       return object;
     }
     if (error && status.code() == Code::kAlreadyExists && generated && tries < 8) continue;

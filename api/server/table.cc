@@ -14,7 +14,7 @@ Json Age(const std::string& text, Time now) {
   const Duration age = now - *time;
   // kubectl forgives two seconds of skew.
   if (age < -Seconds(2)) return "<invalid>";
-  return FormatAge(age < Duration::zero() ? Duration::zero() : age);
+  return age < Seconds(1) ? "0s" : FormatAge(age);  // a Table counts whole seconds
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ Json EventObject(const Json& event) {
   const std::string& name = EventTarget(event).Get("name").AsString();
   return Json(kind + (name.empty() ? "" : "/" + name));
 }
-Json EventSubobject(const Json& event) { return EventTarget(event).Get("fieldPath"); }
+Json EventSubobject(const Json& event) { return Json(EventTarget(event).Get("fieldPath").AsString()); }
 Json EventSource(const Json& event) {
   const std::string component =
       FirstText({&event.At({"source", "component"}), &event.At({"deprecatedSource", "component"}),
@@ -90,6 +90,7 @@ KindInfo EventKind(std::string group, std::string doc) {
        Cell("Count", "integer", EventCount, "How often", 1),
        Column("Name", "string", ".metadata.name", "Name of the event", 1)},
       std::move(doc));
+  info.columns.back().format = "name";
   info.name_column = false;
   info.short_names = {"ev"};
   return info;

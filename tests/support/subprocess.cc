@@ -103,7 +103,7 @@ pid_t OnLastingThread(std::function<pid_t()> work) {
 // -errno. The child calls nothing but what may be called between fork and exec.
 pid_t SpawnDyingWithUs(char* const* argv, char* const* env, const int (&fds)[3]) {
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
+  const pid_t pid = ::vfork();  // fork would copy the page tables of a sanitized program
   if (pid != 0) return pid > 0 ? pid : -errno;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(126);

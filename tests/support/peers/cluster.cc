@@ -7,7 +7,6 @@
 #include "api/base/file.h"
 #include "api/base/json.h"
 #include "api/base/time.h"
-#include "controller/base64.h"
 #include "controller/yaml.h"
 #include "tests/support/peers/places.h"
 #include "tests/support/wait.h"
@@ -83,19 +82,12 @@ Status Cluster::WriteFiles() {
       {"accounts.key", &accounts.private_key_pem},
   };
   for (const auto& [name, text] : files) LK_RETURN_IF_ERROR(WriteFileAtomic(Path(name), *text, 0600));
-  const auto named = [](const char* what, Json value) {
-    return Json::MakeArray({Json::MakeObject({{"name", "peers"}, {what, std::move(value)}})});
-  };
-  const Json config = Json::MakeObject(
-      {{"apiVersion", "v1"},
-       {"kind", "Config"},
-       {"current-context", "peers"},
-       {"clusters", named("cluster", Json::MakeObject({{"server", url_},
-                                                       {"certificate-authority-data", Base64Encode(pki_.ca_pem())}}))},
-       {"users", named("user", Json::MakeObject({{"client-certificate-data", Base64Encode(admin_.certificate_pem)},
-                                                 {"client-key-data", Base64Encode(admin_.private_key_pem)}}))},
-       {"contexts", named("context", Json::MakeObject({{"cluster", "peers"}, {"user", "peers"}}))}});
-  return WriteFileAtomic(kubeconfig(), config.Dump(), 0600);
+  KubeconfigText config;
+  config.server = url_;
+  config.ca_pem = ca_pem();
+  config.certificate_pem = admin_.certificate_pem;
+  config.private_key_pem = admin_.private_key_pem;
+  return WriteFileAtomic(kubeconfig(), MakeKubeconfig(config), 0600);
 }
 
 std::string Cluster::kubeconfig() const { return Path("admin.kubeconfig"); }

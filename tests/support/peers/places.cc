@@ -10,8 +10,10 @@
 #include <random>
 
 #include "api/base/file.h"
+#include "api/base/json.h"
 #include "api/base/sync.h"
 #include "api/base/unique_fd.h"
+#include "controller/base64.h"
 
 namespace lockkeeper::peers {
 namespace {
@@ -61,6 +63,29 @@ Result<std::string> MakeFolder() {
   std::string pattern = JoinPath(TemporaryFolder(), kPrefix + std::to_string(::getpid()) + "-XXXXXX");
   if (::mkdtemp(pattern.data()) == nullptr) return ErrnoStatus("making", pattern, errno);
   return pattern;
+}
+
+std::string MakeKubeconfig(const KubeconfigText& text) {
+  const auto named = [](const char* what, Json value) {
+    return Json::MakeArray({Json::MakeObject({{"name", "peers"}, {what, std::move(value)}})});
+  };
+  Json cluster = Json::MakeObject({{"server", text.server},
+                                   {"certificate-authority-data", Base64Encode(text.ca_pem)},
+                                   {"disable-compression", true}});
+  Json user = Json::MakeObject();
+  if (!text.certificate_pem.empty()) {
+    user.Set("client-certificate-data", Base64Encode(text.certificate_pem));
+    user.Set("client-key-data", Base64Encode(text.private_key_pem));
+  }
+  if (!text.token.empty()) user.Set("token", text.token);
+  Json context = Json::MakeObject({{"cluster", "peers"}, {"user", "peers"}, {"namespace", text.name_space}});
+  return Json::MakeObject({{"apiVersion", "v1"},
+                           {"kind", "Config"},
+                           {"current-context", "peers"},
+                           {"clusters", named("cluster", std::move(cluster))},
+                           {"users", named("user", std::move(user))},
+                           {"contexts", named("context", std::move(context))}})
+      .Dump();
 }
 
 }  // namespace lockkeeper::peers

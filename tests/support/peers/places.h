@@ -1,4 +1,4 @@
-// Places: the ports and folders that the peers of one test program take.
+// Places: the ports, folders and kubeconfigs of the peers of one test program.
 // Threads: thread-safe. Failure: Status.
 #pragma once
 
@@ -15,5 +15,14 @@ int PortToKeep();
 // A temporary folder, to be removed by the caller. What test programs that were killed left is removed: their pid
 // stands in its name.
 Result<std::string> MakeFolder();
+
+struct KubeconfigText {
+  std::string server{}, ca_pem{};
+  std::string certificate_pem{}, private_key_pem{};  // of the client; may be empty
+  std::string token{};                               // may be empty, with nothing at all kubectl asks for a name
+  std::string name_space = "default";
+};
+// One cluster, user and context, all inside.
+std::string MakeKubeconfig(const KubeconfigText& text);
 
 }  // namespace lockkeeper::peers

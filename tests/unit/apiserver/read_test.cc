@@ -105,12 +105,23 @@ TEST(List, ARevisionOfTheFutureIsAnsweredAfterAWhile) {
   EXPECT_EQ(server.Do("GET", kMaps + "?resourceVersion=abc").code, 400);
 }
 
+TEST(List, OfOursAlwaysHasContinueAndOfBuiltInKindsOnlyWhenThereIsMore) {
+  Harness server;
+  const Answer ours = server.Do("GET", kUpgrades);
+  const Json* of_ours = ours.json.Get("metadata").Find("continue");
+  ASSERT_NE(of_ours, nullptr);
+  EXPECT_EQ(of_ours->AsString(), "");
+  EXPECT_FALSE(server.Do("GET", kMaps).json.Get("metadata").Has("continue"));
+}
+
 TEST(List, TableAndMetadataShapes) {
   Harness server;
   ASSERT_EQ(server.Do("POST", kUpgrades, UpgradeBody("u")).code, 201);
-  server.clock().Advance(Seconds(65));
   const std::pair<std::string, std::string> table = {"accept",
                                                      "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"};
+  server.clock().Advance(Seconds(0.5));
+  EXPECT_NE(server.Do("GET", kUpgrades, "", {table}).json.Dump().find("\"0s\""), std::string::npos);
+  server.clock().Advance(Seconds(64.5));
   const Answer list = server.Do("GET", kUpgrades + "?limit=500", "", {table});
   EXPECT_EQ(list.json.Get("kind").AsString(), "Table");
   ASSERT_EQ(list.json.Get("rows").size(), 1U);

@@ -91,7 +91,9 @@ TEST(Create, GenerateNameAddsFiveCharactersAndTriesAgainOnAClash) {
 TEST(Create, DryRunAnswersAsIfAndStoresNothing) {
   Harness server;
   const int64_t before = *server.store().Revision();
-  EXPECT_EQ(server.Do("POST", kMaps + "?dryRun=All", ConfigMapBody("a")).code, 201);
+  const Answer as_if = server.Do("POST", kMaps + "?dryRun=All", ConfigMapBody("a"));
+  EXPECT_EQ(as_if.code, 201);
+  EXPECT_FALSE(as_if.json.Get("metadata").Has("resourceVersion")) << "what is not stored has no version";
   EXPECT_EQ(server.Do("GET", kMaps + "/a").code, 404);
   EXPECT_EQ(*server.store().Revision(), before);
   EXPECT_EQ(server.Do("POST", kMaps + "?dryRun=Some", ConfigMapBody("a")).code, 422);
@@ -101,6 +103,16 @@ TEST(Create, DryRunAnswersAsIfAndStoresNothing) {
             "new");
   EXPECT_EQ(server.Do("DELETE", kMaps + "/a?dryRun=All").code, 200);
   EXPECT_EQ(server.Do("GET", kMaps + "/a").json.At({"data", "k"}).AsString(), "v");
+}
+
+TEST(Delete, NamespacesGoOneByOne) {
+  Harness server;
+  EXPECT_EQ(server.Do("DELETE", "/api/v1/namespaces").code, 405);
+  const Json resources = server.Do("GET", "/api/v1").json.Get("resources");
+  for (const Json& resource : resources.AsArray()) {
+    const bool many = resource.Get("verbs").Dump().find("deletecollection") != std::string::npos;
+    EXPECT_EQ(many, resource.Get("name").AsString().find("namespaces") != 0) << resource.Dump();
+  }
 }
 
 TEST(FieldValidation, StrictRefusesWarnWarnsIgnoreIsSilentAndAllPrune) {

@@ -208,6 +208,12 @@ Result<Json> AgentSocket::Control(const ServerKey& key, const std::string& verb,
   // Repeating is harmless: each verb sets what may already be set.
   LK_ASSIGN_OR_RETURN(const ServerRecord record, ledger_.Update(key, [&](ServerRecord& r) {
     if (on_server) {
+      if (r.released) {
+        return Status(Code::kPrecondition, "Server " + key.ToString() +
+                                               " was deleted with deletionPolicy Orphan and is left alone; apply it "
+                                               "again, then `lockkeeper " +
+                                               verb + " " + key.name + "`");
+      }
       if (verb == "stop" && r.operation) {
         return Status(Code::kPrecondition, "operation " + r.operation->name + " is in flight (step " +
                                                r.operation->step + "); abort it first, or wait for it");

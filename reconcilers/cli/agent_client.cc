@@ -31,6 +31,10 @@ Result<Json> AgentClient::Do(const std::string& method, const std::string& targe
   request.target = target;
   request.timeout = std::chrono::seconds(10);
   const Result<ClientResponse> response = client_.Do(request);
+  if (response.code() == Code::kUnavailable || response.code() == Code::kNotFound) {
+    return Status(response.code(), "no agent answers at " + path_ + " (" + response.status().message() +
+                                       "); is `lockkeeper up` running, and is LOCKKEEPER_DATA (or --data) its folder?");
+  }
   if (!response.ok()) return response.status().Annotate("asking the agent at " + path_);
   LK_ASSIGN_OR_RETURN(Json body, Json::Parse(response->body));
   if (response->status >= 400) return Status(CodeOf(body.Get("code").AsString()), body.Get("message").AsString());

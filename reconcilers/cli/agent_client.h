@@ -19,6 +19,7 @@ class AgentClient {
   Result<Json> Get(const std::string& target);
   // Harmless to repeat: each verb sets what may already be set.
   Result<Json> Post(const std::string& target);
+  const std::string& path() const { return path_; }
 
  private:
   Result<Json> Do(const std::string& method, const std::string& target);

@@ -1,10 +1,12 @@
 #include <poll.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
 #include "controller/typed.h"
 #include "reconcilers/cli/commands.h"
+#include "reconcilers/cli/target.h"
 #include "reconcilers/cli/view.h"
 
 namespace lockkeeper::cli {
@@ -21,7 +23,10 @@ std::string Text(const Json& json) {
 // The agent's own view, for when the API is away.
 Status StatusFromAgent(Session& session, const Status& why, const Out& out) {
   const Result<Json> status = session.agent().Get("/v1/status");
-  if (!status.ok()) return why;
+  if (!status.ok()) {
+    return Status(why.code(), why.message() + "; nor does an agent answer at " + session.agent().path() +
+                                  ": is `lockkeeper up` running, and is LOCKKEEPER_DATA (or --data) its folder?");
+  }
   out("The API does not answer (" + why.message() + "); this is what the agent's ledger says.\n\n");
   out("host " + Text(status->Get("host")) + ", ledger " + Text(status->At({"ledger", "id"})) + " at revision " +
       Text(status->At({"ledger", "revision"})) + "\n");
@@ -47,21 +52,34 @@ struct Followed {
   std::string roll;
 };
 
-Result<Followed> FindTarget(Api& api, const std::string& ns, const std::string& target) {
-  const size_t slash = target.find('/');
-  const std::string kind = slash == std::string::npos ? "" : target.substr(0, slash);
-  const std::string name = slash == std::string::npos ? target : target.substr(slash + 1);
-  if (kind.empty() || kind.starts_with("upg")) {
-    const Status found = Get<Upgrade>(api, {ns, name}).status();
-    if (found.ok()) return Followed{name, ""};
-    if (!kind.empty() || found.code() != Code::kNotFound) return found;
+Result<Followed> FindTarget(Api& api, const std::string& ns, const std::string& text) {
+  LK_ASSIGN_OR_RETURN(const OperationTarget target, ParseOperation(text));
+  if (target.kind != Roll::kKind) {
+    const Status found = Get<Upgrade>(api, {ns, target.name}).status();
+    if (found.ok()) return Followed{target.name, ""};
+    if (found.code() != Code::kNotFound) return found;
   }
-  if (kind.empty() || kind.starts_with("roll")) {
-    const Status found = Get<Roll>(api, {ns, name}).status();
-    if (found.ok()) return Followed{"", name};
-    if (!kind.empty() || found.code() != Code::kNotFound) return found;
+  if (target.kind != Upgrade::kKind) {
+    const Status found = Get<Roll>(api, {ns, target.name}).status();
+    if (found.ok()) return Followed{"", target.name};
+    if (found.code() != Code::kNotFound) return found;
   }
-  return Status(Code::kNotFound, "no Upgrade or Roll named \"" + name + "\" in namespace " + ns);
+  return NoSuchOperation(ns, target);
+}
+
+// What the operations in flight say; one that cannot be read says nothing.
+std::vector<OperationNews> NewsOf(Api& api, const std::vector<Server>& servers) {
+  std::vector<OperationNews> news;
+  const auto add = [&](const auto& object) {
+    if (object.ok()) news.push_back({object->metadata.uid, object->status.conditions, object->status.next_actions});
+  };
+  for (const Server& s : servers) {
+    if (!s.status.operation) continue;
+    const ObjectKey key{s.metadata.namespace_, s.status.operation->name};
+    if (s.status.operation->kind == Upgrade::kKind) add(Get<Upgrade>(api, key));
+    if (s.status.operation->kind == Roll::kKind) add(Get<Roll>(api, key));
+  }
+  return news;
 }
 
 }  // namespace
@@ -71,25 +89,29 @@ Status ShowStatus(Session& session, const std::string& server, bool all_namespac
   if (!api.ok()) return IsAway(api.status()) ? StatusFromAgent(session, api.status(), out) : api.status();
   const Time now = SystemClock().Read().wall;
   if (!server.empty()) {
-    const Result<Server> one = Get<Server>(**api, {session.ns(), server});
+    LK_ASSIGN_OR_RETURN(const std::string name, ParseServer(server));
+    const Result<Server> one = FindServer(**api, session.ns(), name);
     if (!one.ok()) {
       return one.code() != Code::kNotFound && IsAway(one.status()) ? StatusFromAgent(session, one.status(), out)
                                                                    : one.status();
     }
-    out(ServerText(*one, now));
+    out(ServerText(*one, NewsOf(**api, {*one}), now));
     return Status::Ok();
   }
   const Result<std::vector<Server>> all = List<Server>(**api, all_namespaces ? "" : session.ns());
   if (!all.ok()) return IsAway(all.status()) ? StatusFromAgent(session, all.status(), out) : all.status();
   if (all->empty()) {
-    out("No Servers in namespace " + session.ns() + ". Apply one: kubectl apply -f manifests/samples/\n");
+    out(all_namespaces ? "No Servers. Apply one: kubectl apply -f manifests/samples/\n"
+                       : "No Servers in namespace " + session.ns() +
+                             " (-A: of every namespace). Apply one: kubectl apply -f manifests/samples/\n");
     return Status::Ok();
   }
-  out(StatusText(*all, now));
+  out(StatusText(*all, NewsOf(**api, *all), now));
   return Status::Ok();
 }
 
-Status ShowHistory(Session& session, const std::string& server, int limit, const Out& out) {
+Status ShowHistory(Session& session, const std::string& of_server, int limit, const Out& out) {
+  LK_ASSIGN_OR_RETURN(const std::string server, ParseServer(of_server));
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const std::string& of, const std::string& kind, const std::string& name,
                        const std::string& version, const std::string& outcome, const std::string& finished,
@@ -109,25 +131,31 @@ Status ShowHistory(Session& session, const std::string& server, int limit, const
   const Result<std::vector<Server>> all =
       api.ok() ? List<Server>(**api, session.ns()) : Result<std::vector<Server>>(api.status());
   if (all.ok()) {
+    bool found = server.empty();
     for (const Server& s : *all) {
       if (!server.empty() && s.metadata.name != server) continue;
+      found = true;
       for (const HistoryEntry& h : s.status.history) {
         add(s.metadata.name, h.kind, h.name, h.version.empty() ? "-" : h.version,
             h.outcome ? std::string(EnumName(*h.outcome)) : "-", h.finished_at ? FormatTime(*h.finished_at) : "-",
             h.requested_by.empty() ? "-" : h.requested_by);
       }
     }
+    if (!found) return NoSuchServer(session.ns(), server);
   } else if (IsAway(all.status())) {
     LK_RETURN_IF_ERROR(from_agent());
   } else {
     return all.status();
   }
-  if (static_cast<int>(rows.size()) > limit) rows.resize(static_cast<size_t>(limit));
+  // Each Server's are newest first already; the times are RFC 3339 in UTC, which sort as text.
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a[1] > b[1]; });
+  if (limit >= 0 && rows.size() > static_cast<size_t>(limit)) rows.resize(static_cast<size_t>(limit));
   out(Table({"SERVER", "FINISHED", "KIND", "NAME", "VERSION", "OUTCOME", "BY"}, rows));
   return Status::Ok();
 }
 
-Status ShowLogs(Session& session, const std::string& server, const std::string& slot, int lines, const Out& out) {
+Status ShowLogs(Session& session, const std::string& of_server, const std::string& slot, int lines, const Out& out) {
+  LK_ASSIGN_OR_RETURN(const std::string server, ParseServer(of_server));
   std::string target =
       "/v1/logs?server=" + PercentEncode(session.ns() + "/" + server) + "&lines=" + std::to_string(lines);
   if (!slot.empty()) target += "&slot=" + PercentEncode(slot);
@@ -161,12 +189,13 @@ Result<Outcome> Watch(Session& session, const WatchOptions& options, const Out& 
     std::optional<Outcome> outcome;
     std::optional<Progress> progress;
     std::string end;
+    std::vector<StepLine> lines;
     // The API may be what is being rolled: an error is waited out.
     if (!followed.upgrade.empty()) {
       const Result<Upgrade> upgrade = Get<Upgrade>(*api, {ns, followed.upgrade});
       if (upgrade.code() == Code::kNotFound) return upgrade.status();
       if (upgrade.ok()) {
-        print(PhaseLines(*upgrade));
+        lines = PhaseLines(*upgrade);
         if (upgrade->status.roll_ref) followed.roll = upgrade->status.roll_ref->name;
         outcome = upgrade->status.outcome;
         progress = upgrade->status.progress;
@@ -176,12 +205,14 @@ Result<Outcome> Watch(Session& session, const WatchOptions& options, const Out& 
     if (!followed.roll.empty()) {
       const Result<Roll> roll = Get<Roll>(*api, {ns, followed.roll});
       if (roll.ok()) {
-        print(StepLines(*roll));
+        for (StepLine& line : StepLines(*roll)) lines.push_back(std::move(line));
         progress = roll->status.progress;
         if (followed.upgrade.empty()) outcome = roll->status.outcome;
         if (outcome) end += OutcomeText(*roll);
       }
     }
+    std::stable_sort(lines.begin(), lines.end(), [](const StepLine& a, const StepLine& b) { return a.at < b.at; });
+    print(lines);
     if (outcome) {
       wipe();
       out(end);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "api/types/conditions.h"
+#include "api/types/reasons.h"
 
 namespace lockkeeper::cli {
 namespace {
@@ -55,7 +56,7 @@ std::string NextActionLines(const std::vector<NextAction>& actions) {
   std::string text;
   for (const NextAction& a : actions) {
     text += "    -> " + a.command;
-    if (!a.risk.empty()) text += "   (" + a.risk + ")";
+    if (!a.risk.empty() && a.risk != "none") text += "   (" + a.risk + ")";
     text += "\n";
   }
   return text;
@@ -74,7 +75,45 @@ std::string Troubles(const Server& server) {
               "): " + c.message + "\n";
     }
   }
-  return text.empty() ? text : text + NextActionLines(server.status.next_actions);
+  const Condition* ready = FindCondition(server.status.conditions, condition::kReady);
+  if (text.empty() && ready != nullptr && ready->status == ConditionStatus::kFalse && !server.status.operation) {
+    text = "  " + server.metadata.name + ": " + ready->message + "\n";
+  }
+  if (text.empty()) return text;
+  if (ready != nullptr && ready->reason == reason::kServerStopped) {
+    text += "    -> lockkeeper start " + server.metadata.name + " -n " + server.metadata.namespace_ + "\n";
+  }
+  return text + NextActionLines(server.status.next_actions);
+}
+
+// The operation of a Server that waits for a person: what it says of itself, and what a person can do.
+std::string WaitingOperation(const Server& server, const std::vector<OperationNews>& news) {
+  if (!server.status.operation) return "";
+  const OperationRef& op = *server.status.operation;
+  for (const OperationNews& n : news) {
+    if (n.uid != op.uid) continue;
+    const Condition* ready = FindCondition(n.conditions, condition::kReady);
+    const Condition* stalled = FindCondition(n.conditions, condition::kStalled);
+    const bool stands = stalled != nullptr && stalled->status == ConditionStatus::kTrue;
+    const bool gate = ready != nullptr && ready->reason == reason::kWaitingForApproval;
+    const bool paused = ready != nullptr && ready->reason == reason::kPaused;
+    if (!stands && !gate && !paused) return "";
+    std::string text = "  " + server.metadata.name + ": " + op.kind + " " + op.name + " (" +
+                       (stands ? stalled->reason + "): " + stalled->message : ready->reason + "): " + ready->message) +
+                       "\n" + NextActionLines(n.next_actions);
+    const std::string way = op.name + " -n " + server.metadata.namespace_ + "\n";
+    if (paused) text += "    -> lockkeeper resume " + way;
+    return n.next_actions.empty() ? text + "    -> lockkeeper abort " + way : text;
+  }
+  return "";
+}
+
+std::string Attention(const Server& server, const std::vector<OperationNews>& news) {
+  const std::string troubles = Troubles(server);
+  const Condition* stalled = FindCondition(server.status.conditions, condition::kStalled);
+  // A Server that stalls says so for its operation.
+  const bool told = stalled != nullptr && stalled->status == ConditionStatus::kTrue;
+  return told ? troubles : troubles + WaitingOperation(server, news);
 }
 
 void Figure(std::string& text, const char* name, const std::optional<double>& value) {
@@ -125,7 +164,7 @@ std::string ProgressLine(const Progress& p, Time now) {
   return text;
 }
 
-std::string StatusText(const std::vector<Server>& servers, Time now) {
+std::string StatusText(const std::vector<Server>& servers, const std::vector<OperationNews>& news, Time now) {
   std::vector<std::vector<std::string>> rows;
   std::string troubles;
   for (const Server& s : servers) {
@@ -136,7 +175,7 @@ std::string StatusText(const std::vector<Server>& servers, Time now) {
                     active != nullptr && active->port ? std::to_string(*active->port) : "-",
                     active != nullptr ? Ago(active->ready_at, now) : "-",
                     s.spec.front_ref ? s.spec.front_ref->name : "-", OperationText(s)});
-    troubles += Troubles(s);
+    troubles += Attention(s, news);
   }
   std::string text =
       Table({"SERVER", "SHAPE", "STATE", "VERSION", "SLOT", "PID", "PORT", "UP", "FRONT", "OPERATION"}, rows);
@@ -144,7 +183,7 @@ std::string StatusText(const std::vector<Server>& servers, Time now) {
   return text;
 }
 
-std::string ServerText(const Server& s, Time now) {
+std::string ServerText(const Server& s, const std::vector<OperationNews>& news, Time now) {
   std::string text = "Server " + s.metadata.namespace_ + "/" + s.metadata.name + " on host " + s.spec.host + ": " +
                      ReadyText(s) + "\n";
   text += "  version " + Or(s.status.version) + ", active slot " + Or(s.status.active_slot) + ", front " +
@@ -157,13 +196,19 @@ std::string ServerText(const Server& s, Time now) {
   }
   text += Table({"SLOT", "VERSION", "PID", "PORT", "READY FOR", "UNIT"}, rows);
   if (s.status.lease) {
-    text += "\nlease held by " + Or(s.status.lease->holder) + ", renewed " + Ago(s.status.lease->renew_time, now) +
-            " ago\n";
+    // When it was renewed is mirrored only beside something else: its age would read like a dead holder's.
+    text += "\nlease held by " + Or(s.status.lease->holder) + " for " + Ago(s.status.lease->acquire_time, now) + "\n";
   }
   if (s.status.progress) text += "\n" + ProgressLine(*s.status.progress, now) + "\n";
-  const std::string troubles = Troubles(s);
+  const std::string troubles = Attention(s, news);
   if (!troubles.empty()) text += "\nWants attention:\n" + troubles;
   return text;
+}
+
+// Whose controls count: the Upgrade's that made the Roll, else its own.
+std::string OperationName(const Roll& roll) {
+  const OwnerReference* owner = roll.metadata.ControllerRef();
+  return owner != nullptr && owner->kind == Upgrade::kKind ? owner->name : roll.metadata.name;
 }
 
 std::vector<StepLine> StepLines(const Roll& roll) {
@@ -179,12 +224,15 @@ std::vector<StepLine> StepLines(const Roll& roll) {
                   step.finished_at ? SecondsText(ToSeconds(*step.finished_at - *step.started_at)).c_str() : "");
     std::string text = head;
     if (step.state == StepState::kFailed) text += "FAILED ";
-    if (step.state == StepState::kWaiting) text += "waiting ";
     if (step.state == StepState::kSkipped) text += "skipped ";
     text += step.message;
+    if (step.state == StepState::kWaiting && step.name == "Gates") {
+      text +=
+          "; let it go on with `lockkeeper approve " + OperationName(roll) + " -n " + roll.metadata.namespace_ + "`";
+    }
     text.erase(text.find_last_not_of(' ') + 1);
-    lines.push_back(
-        {step.name + "/" + std::string(EnumName(step.state)) + "/" + std::to_string(step.attempt), std::move(text)});
+    lines.push_back({step.name + "/" + std::string(EnumName(step.state)) + "/" + std::to_string(step.attempt),
+                     std::move(text), at});
   }
   return lines;
 }
@@ -195,9 +243,29 @@ std::vector<StepLine> PhaseLines(const Upgrade& upgrade) {
     if (!phase.started_at) continue;
     std::string text = ClockText(*phase.started_at) + "             " + std::string(EnumName(phase.name));
     if (!phase.message.empty()) text += "  " + phase.message;
-    lines.push_back({std::string(EnumName(phase.name)), std::move(text)});
+    std::string key(EnumName(phase.name));
+    // Before there is a roll the message is the only thing that tells why it does not go on.
+    if (phase.name < OperationPhase::kInstalling) key += "/" + phase.message;
+    lines.push_back({std::move(key), std::move(text), *phase.started_at});
   }
   return lines;
+}
+
+// What a preflight found and what would be done, a line each.
+std::string PreflightText(const Upgrade& upgrade) {
+  std::string text;
+  for (const PreflightCheck& check : upgrade.status.checks) {
+    if (check.state != CheckState::kPassed) {
+      text += "  " + std::string(EnumName(check.state)) + " " + check.name + ": " + check.message + "\n";
+    }
+  }
+  int number = 0;
+  for (const PlanStep& step : upgrade.status.plan) {
+    text += "  " + std::to_string(++number) + ". " + step.name + ": " + step.description;
+    if (step.expected_seconds) text += " (at most " + Fixed(*step.expected_seconds, 0) + " s)";
+    text += "\n";
+  }
+  return text;
 }
 
 std::string OutcomeText(const Roll& roll) {
@@ -226,8 +294,10 @@ std::string OutcomeText(const Upgrade& upgrade) {
   const Condition* finished = FindCondition(upgrade.status.conditions, condition::kFinished);
   if (finished != nullptr && !finished->message.empty()) text += ": " + finished->message;
   text += "\n";
-  if (!upgrade.status.previous_version.empty() || !upgrade.status.new_version.empty()) {
-    text += "  " + Or(upgrade.status.previous_version) + " -> " + Or(upgrade.status.new_version) + "\n";
+  if (upgrade.spec.mode == OperationMode::kPreflight) {
+    text += PreflightText(upgrade);
+  } else if (!upgrade.status.new_version.empty()) {
+    text += "  " + Or(upgrade.status.previous_version) + " -> " + upgrade.status.new_version + "\n";
   }
   return text + NextActionLines(upgrade.status.next_actions);
 }

@@ -20,15 +20,23 @@ std::string ProgressBar(double fraction, int width);
 // A line for a Progress: message, bar where there is a percentage, done of total, time left to what is expected.
 std::string ProgressLine(const Progress& progress, Time now);
 
+// What an operation says of itself, as far as `lockkeeper status` tells of it.
+struct OperationNews {
+  std::string uid;
+  std::vector<Condition> conditions;
+  std::vector<NextAction> next_actions;
+};
+
 // The table of `lockkeeper status`, and below it a line for each thing that wants attention with its way out.
-std::string StatusText(const std::vector<Server>& servers, Time now);
+std::string StatusText(const std::vector<Server>& servers, const std::vector<OperationNews>& news, Time now);
 // One Server whole: slots, lease, operation, conditions that are not as they should be, next actions.
-std::string ServerText(const Server& server, Time now);
+std::string ServerText(const Server& server, const std::vector<OperationNews>& news, Time now);
 
 // A step that ended, is waiting or failed: "12:00:01.250  +0.82s  Ready        0.61s  message".
 struct StepLine {
   std::string key;  // name and state: printed once
   std::string text;
+  Time at{};
 };
 std::vector<StepLine> StepLines(const Roll& roll);
 std::vector<StepLine> PhaseLines(const Upgrade& upgrade);

@@ -3,6 +3,7 @@
 #include "api/base/id.h"
 #include "controller/typed.h"
 #include "reconcilers/cli/commands.h"
+#include "reconcilers/cli/target.h"
 #include "reconcilers/upgrade/plan.h"
 
 namespace lockkeeper::cli {
@@ -95,10 +96,12 @@ Status ControlByAgent(Session& session, const std::string& name, Control control
 
 Result<std::string> MakeUpgrade(Session& session, const UpgradeRequest& request, const Out& out) {
   LK_ASSIGN_OR_RETURN(Api * api, session.api());
+  LK_ASSIGN_OR_RETURN(const std::string name, ParseServer(request.server));
+  LK_RETURN_IF_ERROR(FindServer(*api, session.ns(), name).status());
   Upgrade upgrade;
   upgrade.metadata.namespace_ = session.ns();
-  upgrade.metadata.name = request.name.empty() ? MintName(request.server) : request.name;
-  upgrade.spec.server_ref.name = request.server;
+  upgrade.metadata.name = request.name.empty() ? MintName(name) : request.name;
+  upgrade.spec.server_ref.name = name;
   upgrade.spec.action = request.restart ? UpgradeAction::kRestart : UpgradeAction::kUpgrade;
   upgrade.spec.version = request.version;
   upgrade.spec.allow_downgrade = request.allow_downgrade;
@@ -106,14 +109,21 @@ Result<std::string> MakeUpgrade(Session& session, const UpgradeRequest& request,
   upgrade.spec.rollback = request.no_rollback ? RollbackMode::kDisabled : RollbackMode::kEnabled;
   if (request.gate) upgrade.spec.gates.push_back(Gate::kBeforeFlip);
   if (request.ready_timeout_seconds > 0) upgrade.spec.ready_timeout_seconds = request.ready_timeout_seconds;
-  LK_RETURN_IF_ERROR(Create<Upgrade>(*api, upgrade).status());
+  const Status made = Create<Upgrade>(*api, upgrade).status();
+  if (made.code() == Code::kAlreadyExists) {
+    return Status(made.code(), "there is an Upgrade " + upgrade.metadata.name +
+                                   " already, and its name is its id: look at " + "it with `lockkeeper watch " +
+                                   upgrade.metadata.name + "`, or give another --name");
+  }
+  LK_RETURN_IF_ERROR(made);
   out("upgrade/" + upgrade.metadata.name + " created\n");
   return upgrade.metadata.name;
 }
 
-Result<std::string> MakeRollback(Session& session, const std::string& server_name, bool allow_outage, const Out& out) {
+Result<std::string> MakeRollback(Session& session, const std::string& of_server, bool allow_outage, const Out& out) {
   LK_ASSIGN_OR_RETURN(Api * api, session.api());
-  LK_ASSIGN_OR_RETURN(const Server server, Get<Server>(*api, {session.ns(), server_name}));
+  LK_ASSIGN_OR_RETURN(const std::string server_name, ParseServer(of_server));
+  LK_ASSIGN_OR_RETURN(const Server server, FindServer(*api, session.ns(), server_name));
   std::string previous;
   for (const HistoryEntry& h : server.status.history) {
     if (h.outcome == Outcome::kSucceeded && !h.version.empty() && h.version != server.status.version) {
@@ -129,6 +139,13 @@ Result<std::string> MakeRollback(Session& session, const std::string& server_nam
     return Status(Code::kPrecondition, "Server " + server_name + " has run no other version than " +
                                            server.status.version + "; name one: lockkeeper upgrade " + server_name +
                                            " --version V --allow-downgrade");
+  }
+  if (!server.spec.version.empty() && server.spec.version != previous) {
+    return Status(Code::kPrecondition,
+                  "Server " + server_name + " declares version " + server.spec.version +
+                      ", which would be rolled out again at once; declare the one before: kubectl patch srv " +
+                      server_name + " -n " + session.ns() + " --type=merge -p '{\"spec\":{\"version\":\"" + previous +
+                      "\",\"allowDowngrade\":true}}'");
   }
   Upgrade probe;
   probe.spec.version = previous;
@@ -150,7 +167,9 @@ Result<std::string> MakeRollback(Session& session, const std::string& server_nam
   return roll.metadata.name;
 }
 
-Result<std::string> Retry(Session& session, const std::string& name, const Out& out) {
+Result<std::string> Retry(Session& session, const std::string& text, const Out& out) {
+  LK_ASSIGN_OR_RETURN(const OperationTarget target, ParseOperation(text));
+  const std::string& name = target.name;
   LK_ASSIGN_OR_RETURN(Api * api, session.api());
   const auto copy = [&](auto object) -> Result<std::string> {
     using T = decltype(object);
@@ -167,19 +186,29 @@ Result<std::string> Retry(Session& session, const std::string& name, const Out& 
     out(kind + "/" + again.metadata.name + " created: " + name + " once more\n");
     return again.metadata.name;
   };
-  const Result<Upgrade> upgrade = Get<Upgrade>(*api, {session.ns(), name});
-  if (upgrade.ok()) return copy(*upgrade);
-  if (upgrade.code() != Code::kNotFound) return upgrade.status();
-  LK_ASSIGN_OR_RETURN(const Roll roll, Get<Roll>(*api, {session.ns(), name}));
-  return copy(Roll(roll));
+  if (target.kind != Roll::kKind) {
+    const Result<Upgrade> upgrade = Get<Upgrade>(*api, {session.ns(), name});
+    if (upgrade.ok()) return copy(*upgrade);
+    if (upgrade.code() != Code::kNotFound) return upgrade.status();
+  }
+  if (target.kind != Upgrade::kKind) {
+    const Result<Roll> roll = Get<Roll>(*api, {session.ns(), name});
+    if (roll.ok()) return copy(*roll);
+    if (roll.code() != Code::kNotFound) return roll.status();
+  }
+  return NoSuchOperation(session.ns(), target);
 }
 
-Status SetControl(Session& session, const std::string& name, Control control, const Out& out) {
+Status SetControl(Session& session, const std::string& text, Control control, const Out& out) {
+  LK_ASSIGN_OR_RETURN(const OperationTarget target, ParseOperation(text));
+  const std::string& name = target.name;
   const auto api = session.api();
   if (!api.ok()) return ControlByAgent(session, name, control, api.status(), out);
   const ObjectKey key{session.ns(), name};
-  Status status = ApplyTo<Upgrade>(**api, key, control);
-  if (status.code() == Code::kNotFound) status = ApplyTo<Roll>(**api, key, control);
+  Status status(Code::kNotFound, "");
+  if (target.kind != Roll::kKind) status = ApplyTo<Upgrade>(**api, key, control);
+  if (status.code() == Code::kNotFound && target.kind != Upgrade::kKind) status = ApplyTo<Roll>(**api, key, control);
+  if (status.code() == Code::kNotFound) return NoSuchOperation(key.namespace_, target);
   if (status.ok()) {
     out(std::string(VerbOf(control)) + " of " + name + " recorded\n");
     return status;
@@ -190,11 +219,13 @@ Status SetControl(Session& session, const std::string& name, Control control, co
   return status;
 }
 
-Status StopOrStart(Session& session, const std::string& server, bool stop, const Out& out) {
+Status StopOrStart(Session& session, const std::string& of_server, bool stop, const Out& out) {
+  LK_ASSIGN_OR_RETURN(const std::string server, ParseServer(of_server));
   const std::string target = "/v1/servers/" + session.ns() + "/" + server + (stop ? "/stop" : "/start");
   LK_RETURN_IF_ERROR(session.agent().Post(target).status());
   out("Server " + server +
-      (stop ? ": stopping; it stays stopped until `lockkeeper start " + server + "` or the next up\n"
+      (stop ? ": stopping; it stays stopped, also over a restart of lockkeeper, until `lockkeeper start " + server +
+                  "`\n"
             : ": starting\n"));
   return Status::Ok();
 }

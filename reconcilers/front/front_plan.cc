@@ -203,9 +203,11 @@ class Planner {
       // It goes on by itself once the address is free.
       const bool taken =
           s_.unit->failure.message().find(doc_->listen) != std::string::npos || s_.unit->failure.code() == Code::kBusy;
-      p = Stalled(taken ? reason::kListenFailed : reason::kStartFailed,
-                  (taken ? "cannot listen on " + doc_->listen + ": " : std::string("cannot be started: ")) +
-                      s_.unit->failure.message() + "; it is tried again");
+      const std::string& why = s_.unit->failure.message();
+      const std::string prefix = !taken                                ? "cannot be started: "
+                                 : why.starts_with("cannot listen on") ? ""
+                                                                       : "cannot listen on " + doc_->listen + ": ";
+      p = Stalled(taken ? reason::kListenFailed : reason::kStartFailed, prefix + why + "; it is tried again");
     } else if (ended) {
       p = Underway(reason::kFrontDown, "its process is gone; it is being started again");
     }

@@ -61,7 +61,11 @@ class App {
   }
 
   int Run(int argc, char** argv) {
-    CLI11_PARSE(app_, argc, argv);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return WrongUsage(error);
+    }
     const LogLevel level = log_level_ == "debug"   ? LogLevel::kDebug
                            : log_level_ == "warn"  ? LogLevel::kWarn
                            : log_level_ == "error" ? LogLevel::kError
@@ -71,6 +75,16 @@ class App {
   }
 
  private:
+  // Asked for help: 0. Otherwise what is wrong, in one line, and 1 as for every other error.
+  int WrongUsage(const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app_.exit(error);
+    std::string what = error.what();
+    const std::vector<CLI::App*> verbs = app_.get_subcommands();
+    if (verbs.empty() && !app_.remaining().empty()) what = "there is no verb \"" + app_.remaining().front() + "\"";
+    std::fprintf(stderr, "lockkeeper: %s; see lockkeeper%s --help\n", what.c_str(),
+                 verbs.empty() ? "" : (" " + verbs.front()->get_name()).c_str());
+    return 1;
+  }
   CLI::App* Verb(const char* name, const char* what, std::function<int()> run) {
     CLI::App* verb = app_.add_subcommand(name, what);
     verb->callback([this, run = std::move(run)] { run_ = run; });
@@ -104,7 +118,8 @@ class App {
       return RunManager(manager_);
     });
     manager->add_option("--metrics", manager_.metrics_address, "address of /metrics and /healthz; 0: none");
-    manager->add_flag("!--no-leader-elect", manager_.leader_elect, "for a single replica");
+    manager->add_flag_callback(
+        "--no-leader-elect", [this] { manager_.leader_elect = false; }, "for a single replica");
     CLI::App* agent = Verb("agent", "the reconcilers of one host", [this] {
       agent_.kubeconfig = session_.kubeconfig;
       agent_.context = session_.context;
@@ -132,13 +147,13 @@ class App {
         Verb("history", "operations that ended, newest first",
              InSession([this](cli::Session& s) { return Report(cli::ShowHistory(s, name_, lines_, Print)); }));
     history->add_option("server", name_, "of one Server");
-    history->add_option("--limit", lines_, "how many")->capture_default_str();
+    history->add_option("--limit", lines_, "how many")->capture_default_str()->check(CLI::Range(1, 100000));
     CLI::App* logs =
         Verb("logs", "last output of a slot",
              InSession([this](cli::Session& s) { return Report(cli::ShowLogs(s, name_, slot_, lines_, Print)); }));
     logs->add_option("server", name_, "the Server")->required();
     logs->add_option("--slot", slot_, "blue or green; the active one");
-    logs->add_option("--lines", lines_, "how many")->capture_default_str();
+    logs->add_option("--lines", lines_, "how many")->capture_default_str()->check(CLI::Range(1, 10000));
   }
 
   int FollowNew(cli::Session& session, const Result<std::string>& made, const char* kind) {

@@ -239,6 +239,10 @@ int RunAgent(const AgentRoleOptions& options) {
 }
 
 int RunFrontRole(const std::vector<std::string>& args) {
+  if (args.size() == 1 && (args[0] == "--help" || args[0] == "-h")) {
+    std::printf("The TCP front's data plane (started by the agent).\n%s", front::FrontUsage().c_str());
+    return 0;
+  }
   Result<front::FrontConfig> config = front::FrontConfigFromArgs(args);
   if (!config.ok()) {
     std::fprintf(stderr, "lockkeeper front: %s\n%s", config.status().message().c_str(), front::FrontUsage().c_str());

@@ -16,6 +16,12 @@ const OperationRecord* OperationOf(const Snapshot& s) {
   return s.record.known() && s.record->operation ? &*s.record->operation : nullptr;
 }
 
+// As the API noted it; the status, which the manager writes, may come after the admission.
+std::string RequestedBy(const ObjectMeta& meta, const std::string& hint) {
+  const auto noted = meta.annotations.find("lockkeeper.dev/requested-by");
+  return noted != meta.annotations.end() ? noted->second : hint;
+}
+
 Candidate FromUpgrade(const Upgrade& u) {
   Candidate x;
   x.kind = kKindUpgrade;
@@ -28,7 +34,7 @@ Candidate FromUpgrade(const Upgrade& u) {
   if (!x.closed) x.spec_hash = SpecHash(u);
   x.roll.controls = u.spec.controls;
   x.roll.when_busy = u.spec.when_busy;
-  x.roll.requested_by = u.status.requested_by.empty() ? u.spec.requested_by : u.status.requested_by;
+  x.roll.requested_by = RequestedBy(u.metadata, u.spec.requested_by);
   return x;
 }
 
@@ -41,7 +47,11 @@ Candidate FromRoll(const Roll& r) {
     x.spec_hash = SpecHash(r);
   }
   const OwnerReference* owner = r.metadata.ControllerRef();
-  if (owner != nullptr && owner->kind == kKindUpgrade) x.parent_uid = owner->uid;
+  if (owner != nullptr && owner->kind == kKindUpgrade) {
+    x.parent_uid = owner->uid;
+  } else {
+    x.roll.requested_by = RequestedBy(r.metadata, r.spec.requested_by);
+  }
   return x;
 }
 

@@ -35,8 +35,11 @@ lockkeeper::SlotRecord SlotLine(const std::string& name, const SlotEntry& entry)
   line.version = intent.build.version;
   line.sha256 = intent.build.exec_sha256;
   line.exec = intent.unit.argv.empty() ? "" : intent.unit.argv[0];
+  const bool current = actual.incarnation == intent.incarnation && actual.invocation == intent.invocation;
+  // Of a process that has ended nobody wants a pid or an uptime.
+  if (current && actual.exited_at != Time{}) return line;
   if (entry.ready_at != Time{}) line.ready_at = entry.ready_at;
-  if (actual.incarnation != intent.incarnation || actual.invocation != intent.invocation) return line;
+  if (!current) return line;
   if (actual.id.pid != 0) {
     line.pid = actual.id.pid;
     line.invocation_id = actual.id.unit + "." + std::to_string(actual.id.invocation);
@@ -249,6 +252,13 @@ class ServerConditions {
                     " serves on; set spec.version to another one, or `lockkeeper retry` its last Upgrade";
       return sum;
     }
+    if (const OutcomeRecord* failed = DeclaredAndFailed()) {
+      sum.ready = ConditionStatus::kFalse;
+      sum.message = "spec.version " + failed->version + " does not run: Upgrade " + failed->name + " ended " +
+                    std::string(EnumName(failed->outcome)) + " (" + failed->message + "); " + c_.rec.version +
+                    " serves on, and it is tried again by itself";
+      return sum;
+    }
     // What a first install leaves for its users (the harvested kubeconfig) is there only once it has ended.
     const bool installing = c_.op != nullptr && IsInstall(*c_.op) && c_.op->to == c_.rec.active;
     if (serves && !installing) {
@@ -286,6 +296,18 @@ class ServerConditions {
     if (c_.op != nullptr || c_.spec.version.empty() || c_.spec.version == c_.rec.version) return nullptr;
     for (const RejectedEntry& r : c_.rec.rejected) {
       if (r.version == c_.spec.version) return &r;
+    }
+    return nullptr;
+  }
+
+  // How the last Upgrade to the version that spec.version asks for ended, while none is under way and it does not run.
+  const OutcomeRecord* DeclaredAndFailed() const {
+    if (c_.op != nullptr || c_.spec.paused || c_.rec.stopped || c_.spec.version.empty()) return nullptr;
+    if (c_.spec.version == c_.rec.version) return nullptr;
+    for (const OutcomeRecord& o : c_.rec.history) {
+      if (o.kind == kKindUpgrade && o.version == c_.spec.version) {
+        return o.outcome == Outcome::kSucceeded ? nullptr : &o;
+      }
     }
     return nullptr;
   }

@@ -38,7 +38,8 @@ StoryEvent TellStep(std::string_view step, const OperationRecord& op) {
   if (step == kStepDrain && r.drained_at) {
     return {false, "Drained",
             from + " drained in " + Number(r.drain_seconds) + ": " + std::to_string(r.drained.value_or(0)) +
-                " connections, " + std::to_string(r.cut_connections.value_or(0)) + " cut"};
+                (r.drained == 1 ? " connection, " : " connections, ") + std::to_string(r.cut_connections.value_or(0)) +
+                " cut"};
   }
   if (step == kStepStopOld)
     return {false, "OldStopped", from + " ended " + Number(r.old_exit_seconds) + " after its signal"};

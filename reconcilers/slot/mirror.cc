@@ -88,6 +88,8 @@ Result<Duration> Reconciler::Mirror(const ObjectKey& server) {
     record->key = key;
   }
   if (!record.ok()) return record.status();
+  // The owner of its Slots is gone: what is made here would be collected at once.
+  if (record->released) return kMirrorPeriod;
   for (const auto& [slot, entry] : record->slots) LK_RETURN_IF_ERROR(MirrorSlot(*record, slot));
   LK_RETURN_IF_ERROR(RemoveStale(*record));
   return kMirrorPeriod;

@@ -5,6 +5,7 @@
 
 #include "api/base/hash.h"
 #include "api/types/build.h"
+#include "reconcilers/upgrade/declared.h"
 
 namespace lockkeeper::upgrade {
 namespace {
@@ -95,7 +96,7 @@ class Decider {
   NextAction Action(const char* code, const std::string& verb, const char* risk) const {
     NextAction a;
     a.code = code;
-    a.command = "lockkeeper " + verb;
+    a.command = "lockkeeper " + verb + " -n " + u_.metadata.namespace_;
     a.risk = risk;
     return a;
   }
@@ -166,6 +167,8 @@ class Decider {
       return Wait(OperationPhase::kPending, "Unreadable", "Server " + name + " cannot be read: " + s_.server.why());
     }
     if (!s_.server.absent()) return false;
+    // Nobody else could have admitted it.
+    if (u_.spec.controls.abort || u_.spec.controls.abandon) return Controls();
     return Stall(OperationPhase::kPending, "ServerNotFound",
                  "spec.serverRef.name: Server \"" + name +
                      "\" does not exist in this namespace; create it, or delete "
@@ -238,11 +241,18 @@ class Decider {
       return Wait(OperationPhase::kPending, "ServerPaused",
                   "spec.paused of Server " + server().metadata.name + " is true; set it to false to go on");
     }
+    const Condition* ready = Find(server().status.conditions, "Ready");
+    if (ready != nullptr && ready->reason == "ServerStopped") {
+      return Wait(OperationPhase::kPending, "ServerStopped",
+                  "Server " + server().metadata.name + " is stopped; `lockkeeper start " + server().metadata.name +
+                      " -n " + u_.metadata.namespace_ + "` starts it, and this goes on");
+    }
     return Wait(OperationPhase::kPending, "Pending", "waits for the agent of host " + server().spec.host);
   }
 
   // That the holder does not go on by itself, and how a person ends it; "" while it does.
   std::string StalledHolder(const std::string& name) const {
+    if (s_.holder.known() && s_.holder->status.outcome) return "";  // it is about to let go
     const std::vector<Condition>& conditions =
         s_.holder.known() ? s_.holder->status.conditions : server().status.conditions;
     const Condition* stalled = Find(conditions, "Stalled");
@@ -274,7 +284,10 @@ class Decider {
     if (reason.empty()) reason = std::string(EnumName(outcome));
     std::string message = roll.status.error;
     if (message.empty()) {
-      message = outcome == Outcome::kSucceeded ? "runs " + roll.status.version : std::string(EnumName(outcome));
+      const bool looked = outcome == Outcome::kSucceeded && u_.spec.mode == OperationMode::kPreflight;
+      message = looked                           ? "every precondition holds; nothing was changed"
+                : outcome == Outcome::kSucceeded ? "runs " + roll.status.version
+                                                 : std::string(EnumName(outcome));
     }
     return End(outcome, std::move(reason), std::move(message));
   }
@@ -290,6 +303,10 @@ class Decider {
     }
     const Condition* ready = Find(roll.status.conditions, "Ready");
     plan_.next_actions = roll.status.next_actions;
+    // It can only be queued behind this very Upgrade, which holds the place until its Roll takes it over.
+    if (ready != nullptr && ready->reason == "Queued" && HoldsPlace()) {
+      return Wait(RollPhase(roll), "OperationRunning", RollText());
+    }
     return Wait(RollPhase(roll), ready != nullptr ? ready->reason : "OperationRunning",
                 ready != nullptr ? ready->message : "the roll has not reported yet");
   }
@@ -317,9 +334,11 @@ class Decider {
     }
     const std::string& running = server().status.version;
     if (IsDowngrade(running, u_.spec.version) && !u_.spec.allow_downgrade && !server().spec.allow_downgrade) {
+      const bool by_server = u_.metadata.labels.count(kDeclaredLabel) != 0;
       return End(Outcome::kFailed, "DowngradeRefused",
-                 u_.spec.version + " is older than the running " + running +
-                     "; set spec.allowDowngrade under a new name to go back");
+                 u_.spec.version + " is older than the running " + running + "; set spec.allowDowngrade " +
+                     (by_server ? "of Server " + server().metadata.name : std::string("under a new name")) +
+                     " to go back");
     }
     if (!server().spec.source) {
       return End(Outcome::kFailed, "NoSource",
@@ -344,8 +363,10 @@ class Decider {
     if (!IsTrue(r.status.conditions, "Ready", r.metadata.generation)) {
       const Condition* stalled = Find(r.status.conditions, "Stalled");
       if (stalled != nullptr && stalled->status == ConditionStatus::kTrue) {
+        std::vector<NextAction> actions = r.status.next_actions;
+        actions.push_back(Action("Abort", "abort " + u_.metadata.name, "none; nothing was changed yet"));
         return Stall(OperationPhase::kDownloading, stalled->reason,
-                     "Release " + r.metadata.name + ": " + stalled->message, r.status.next_actions);
+                     "Release " + r.metadata.name + ": " + stalled->message, std::move(actions));
       }
       return Wait(OperationPhase::kDownloading, "Downloading", "fetching " + u_.spec.version);
     }
@@ -422,8 +443,11 @@ class Decider {
         roll.spec.backup_ref = backup;
       }
     }
-    Do(std::move(step), OperationPhase::kInstalling, "Installing",
-       u_.spec.action == UpgradeAction::kRestart ? "starting the restart" : "starting the roll to " + u_.spec.version);
+    Do(std::move(step), OperationPhase::kInstalling, "Installing", RollText());
+  }
+  std::string RollText() const {
+    return u_.spec.action == UpgradeAction::kRestart ? "starting the restart"
+                                                     : "starting the roll to " + u_.spec.version;
   }
 
   const Snapshot& s_;

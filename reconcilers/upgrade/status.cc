@@ -53,7 +53,8 @@ void CopyChildren(const Snapshot& s, UpgradeStatus& status) {
   status.roll_ref = ref(roll.metadata);
   status.checks = roll.status.checks;
   status.plan = roll.status.plan;
-  status.new_version = roll.status.version;
+  // A preflight brings nothing up.
+  if (s.upgrade.spec.mode != OperationMode::kPreflight) status.new_version = roll.status.version;
   status.new_instance_id = roll.status.report.new_invocation_id;
   if (!roll.status.previous_version.empty()) status.previous_version = roll.status.previous_version;
 }
@@ -143,8 +144,9 @@ std::vector<StoryEvent> EventsBetween(const UpgradeStatus& before, const Upgrade
   if (after.outcome && !before.outcome) {
     const Condition* finished = FindCondition(after.conditions, "Finished");
     const bool ok = *after.outcome == Outcome::kSucceeded;
-    std::string message = ok ? (after.new_version.empty() ? std::string() : "now runs " + after.new_version)
-                             : (finished != nullptr ? finished->message : after.error);
+    std::string message = ok && !after.new_version.empty() ? "now runs " + after.new_version
+                          : finished != nullptr            ? finished->message
+                                                           : after.error;
     events.push_back({!ok, std::string(EnumName(*after.outcome)), std::move(message)});
   }
   return events;

@@ -39,6 +39,30 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
 
   EXPECT_FALSE(Said({"logs", "kcp"}).empty());
   EXPECT_FALSE(Said({"logs", "kcp", "--slot", "blue"}).empty()) << "the slot is retired, its logs stay";
+  // Named as kubectl names it, and refused by a sentence where it is not there.
+  EXPECT_NE(Said({"status", "srv/kcp"}).find("active slot"), std::string::npos);
+  const std::string newest = Said({"history", "--limit", "1"});
+  EXPECT_NE(newest.find("again"), std::string::npos) << newest;
+  const std::pair<std::vector<std::string>, const char*> refused[] = {
+      {{"status", "none"}, "no Server named \"none\""},   {{"history", "none"}, "no Server named \"none\""},
+      {{"restart", "none"}, "no Server named \"none\""},  {{"abort", "none"}, "no Upgrade or Roll named \"none\""},
+      {{"retry", "roll/none"}, "no Roll named \"none\""}, {{"approve", "pod/x"}, "names no operation"},
+      {{"history", "--limit", "-1"}, "not in range"},     {{"frobnicate"}, "there is no verb \"frobnicate\""},
+  };
+  for (const auto& [args, text] : refused) {
+    const Result<std::string> said = lab_.Verb(args);
+    ASSERT_FALSE(said.ok()) << args[0];
+    EXPECT_NE(said.status().message().find(text), std::string::npos) << said.status().message();
+  }
+  // What the Server declares would be rolled out again at once.
+  Result<Server> declared = Get<Server>(lab_.api(), {"default", "kcp"});
+  ASSERT_TRUE(declared.ok());
+  declared->spec.version = kOld;
+  ASSERT_TRUE(Update<Server>(lab_.api(), *declared).ok());
+  const Result<std::string> back = lab_.Verb({"rollback", "kcp"});
+  ASSERT_FALSE(back.ok());
+  EXPECT_NE(back.status().message().find("declares version"), std::string::npos) << back.status().message();
+
   const Result<std::string> nothing = lab_.Verb({"approve", "again"});
   ASSERT_FALSE(nothing.ok());
   EXPECT_NE(nothing.status().message().find("has finished"), std::string::npos) << nothing.status().message();

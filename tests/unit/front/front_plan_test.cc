@@ -199,7 +199,11 @@ TEST(FrontPlan, AnAddressInUseIsNamedAndTriedAgainByItself) {
   Plan p = Decide(s, At(0));
   EXPECT_EQ(p.verdict.settling, Settling::kStalled);
   EXPECT_EQ(p.verdict.reason, reason::kListenFailed);
-  EXPECT_NE(p.verdict.message.find("127.0.0.1:6443"), std::string::npos);
+  EXPECT_EQ(p.verdict.message,
+            "cannot listen on 127.0.0.1:6443: listen on 127.0.0.1:6443: Address already in use; it is tried again");
+  s.unit->failure = Status(Code::kBusy, "cannot listen on 127.0.0.1:6443: another process does");
+  EXPECT_EQ(Decide(s, At(0)).verdict.message,
+            "cannot listen on 127.0.0.1:6443: another process does; it is tried again");
   p = Decide(s, At(1));
   ASSERT_NE(StepOf<Commit>(p), nullptr);
   EXPECT_EQ(StepOf<Commit>(p)->next.invocation, 2);

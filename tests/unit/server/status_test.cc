@@ -72,6 +72,35 @@ TEST(ServerStatus, a_rejected_version_that_is_not_declared_any_more_is_no_troubl
   EXPECT_EQ(Reason(StatusOf(a).conditions, "Ready"), "True AsDesired");
 }
 
+TEST(ServerStatus, a_declared_version_whose_last_upgrade_failed_is_not_ready_and_says_why) {
+  ASnapshot a;
+  a.rec().spec.version = "v0";
+  OutcomeRecord failed;
+  failed.kind = kKindUpgrade;
+  failed.name = "kcp-v0-1";
+  failed.version = "v0";
+  failed.outcome = Outcome::kFailed;
+  failed.message = "v0 is older than the running v1";
+  a.rec().history = {failed};
+  EXPECT_EQ(Reason(StatusOf(a).conditions, "Ready"), "False Reconciling");
+  EXPECT_EQ(Message(StatusOf(a).conditions, "Ready"),
+            "spec.version v0 does not run: Upgrade kcp-v0-1 ended Failed (v0 is older than the running v1); v1 serves "
+            "on, and it is tried again by itself");
+  a.rec().spec.version = "v1";  // taken back
+  EXPECT_EQ(Reason(StatusOf(a).conditions, "Ready"), "True AsDesired");
+}
+
+TEST(ServerStatus, a_process_that_has_ended_has_neither_pid_nor_uptime) {
+  ASnapshot a;
+  ASSERT_EQ(StatusOf(a).slots.size(), 1u);
+  EXPECT_TRUE(StatusOf(a).slots[0].pid);
+  EXPECT_TRUE(StatusOf(a).slots[0].ready_at);
+  a.rec().slots.at("blue").actual.exited_at = TestNow().wall;
+  EXPECT_FALSE(StatusOf(a).slots[0].pid);
+  EXPECT_FALSE(StatusOf(a).slots[0].ready_at);
+  EXPECT_EQ(StatusOf(a).slots[0].version, "v1");
+}
+
 TEST(ServerStatus, a_step_that_fails_for_a_moment_is_told_and_goes_on) {
   ASnapshot a;
   a.Slot("green", 2, "v2").Rolling(kStepRender);

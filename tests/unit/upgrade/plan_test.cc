@@ -4,6 +4,9 @@
 
 #include <functional>
 
+#include "reconcilers/upgrade/declared.h"
+#include "reconcilers/upgrade/status.h"
+
 namespace lockkeeper::upgrade {
 namespace {
 
@@ -218,6 +221,8 @@ TEST(UpgradePlan, AStalledReleaseStallsTheUpgradeWithItsReasonAndGoesOnByItself)
   EXPECT_TRUE(p.stalled);
   EXPECT_EQ(p.reason, "BinaryMissing");
   EXPECT_EQ(p.phase, OperationPhase::kDownloading);
+  ASSERT_FALSE(p.next_actions.empty());
+  EXPECT_EQ(p.next_actions.back().command, "lockkeeper abort up -n default");
 }
 
 TEST(UpgradePlan, AFailedBackupFailsTheUpgradeUntouched) {
@@ -358,6 +363,71 @@ TEST(UpgradePlan, WhoWaitsForAStalledOneIsToldWhyAndHowToEndIt) {
     EXPECT_NE(message.find("(Downloading), which is stalled: sha256 differs"), std::string::npos) << message;
     EXPECT_NE(message.find("`lockkeeper abort first -n default`"), std::string::npos) << message;
   }
+}
+
+TEST(UpgradePlan, WhoseHolderHasEndedIsNotToldToMendIt) {
+  A a;
+  OperationRef op;
+  op.kind = Upgrade::kKind;
+  op.name = "other";
+  op.uid = "other-uid";
+  a.Finalizer().s.server->status.operation = op;
+  Upgrade holder;
+  holder.status.outcome = Outcome::kAborted;
+  holder.status.conditions.push_back(Cond("Stalled", ConditionStatus::kTrue, "Aborted", "aborted"));
+  a.s.holder = holder;
+  EXPECT_EQ(a.Decided().message, "waits for Upgrade other");
+}
+
+TEST(UpgradePlan, WhoWaitsForAStoppedServerIsToldHowItIsStarted) {
+  A a;
+  a.Finalizer().s.server->status.conditions.push_back(Cond("Ready", ConditionStatus::kFalse, "ServerStopped"));
+  const Plan plan = a.Decided();
+  EXPECT_EQ(plan.reason, "ServerStopped");
+  EXPECT_EQ(plan.message, "Server kcp is stopped; `lockkeeper start kcp -n default` starts it, and this goes on");
+}
+
+TEST(UpgradePlan, WithoutItsServerItCanStillBeGivenUp) {
+  A a;
+  a.Finalizer().s.server = Absent{};
+  a.s.upgrade.spec.controls.abort = true;
+  ASSERT_TRUE(a.Decided().finish);
+  EXPECT_EQ(a.Decided().finish->outcome, Outcome::kAborted);
+}
+
+TEST(UpgradePlan, ItsOwnRollIsNotSaidToWaitForIt) {
+  A a;
+  a.Admitted().ReleaseReady();
+  Roll roll;
+  roll.status.conditions.push_back(
+      Cond("Ready", ConditionStatus::kFalse, "Queued", "waits for Upgrade up (Downloading)"));
+  a.s.roll = roll;
+  EXPECT_EQ(a.Decided().message, "starting the roll to v2");
+}
+
+TEST(UpgradePlan, APreflightDoesNotSayThatTheNewVersionRuns) {
+  A a;
+  a.Admitted().ReleaseReady();
+  a.s.upgrade.spec.mode = OperationMode::kPreflight;
+  Roll roll;
+  roll.status.outcome = Outcome::kSucceeded;
+  roll.status.version = "v2";
+  a.s.roll = roll;
+  const Plan plan = a.Decided();
+  ASSERT_TRUE(plan.finish);
+  EXPECT_EQ(plan.finish->message, "every precondition holds; nothing was changed");
+  const UpgradeStatus status = Summarize(a.s, plan, Now{});
+  EXPECT_EQ(status.new_version, "");
+}
+
+TEST(UpgradePlan, ADowngradeThatAServerDeclaresIsAllowedThere) {
+  A a;
+  a.Admitted().s.server->status.version = "v3";
+  a.s.server->spec.version = "v2";
+  a.s.upgrade.metadata.labels[kDeclaredLabel] = "true";
+  const Plan plan = a.Decided();
+  ASSERT_TRUE(plan.finish);
+  EXPECT_EQ(plan.finish->message, "v2 is older than the running v3; set spec.allowDowngrade of Server kcp to go back");
 }
 
 TEST(UpgradePlan, ATimeToLiveDeletesOnlyWhatIsFinishedAndLetGo) {

@@ -1,0 +1,140 @@
+// What the command line prints of objects.
+#include "reconcilers/cli/view.h"
+
+#include <gtest/gtest.h>
+
+#include "api/types/conditions.h"
+#include "api/types/reasons.h"
+
+namespace lockkeeper::cli {
+namespace {
+
+Condition Cond(std::string_view type, ConditionStatus status, std::string_view reason, const std::string& message) {
+  Condition c;
+  c.type = type;
+  c.status = status;
+  c.reason = reason;
+  c.message = message;
+  return c;
+}
+
+Server AServer() {
+  Server s;
+  s.metadata.name = "kcp";
+  s.metadata.namespace_ = "default";
+  s.status.conditions = {Cond(condition::kReady, ConditionStatus::kTrue, reason::kAsDesired, "serves")};
+  return s;
+}
+
+void Running(Server& s) {
+  OperationRef op;
+  op.kind = "Upgrade";
+  op.name = "up";
+  op.uid = "u1";
+  s.status.operation = op;
+}
+
+const Time kNow = Time(Seconds(1000));
+
+TEST(CliView, AServerThatIsWellWantsNoAttention) {
+  EXPECT_EQ(StatusText({AServer()}, {}, kNow).find("Wants attention"), std::string::npos);
+}
+
+TEST(CliView, AStoppedServerIsToldHowItIsStarted) {
+  Server s = AServer();
+  s.status.conditions = {
+      Cond(condition::kAvailable, ConditionStatus::kFalse, reason::kServerStopped, "stopped by lockkeeper stop"),
+      Cond(condition::kReady, ConditionStatus::kFalse, reason::kServerStopped, "stopped by lockkeeper stop")};
+  EXPECT_NE(StatusText({s}, {}, kNow).find("-> lockkeeper start kcp -n default\n"), std::string::npos);
+}
+
+TEST(CliView, AServerThatIsNotReadyForAReasonOfItsSpecSaysIt) {
+  Server s = AServer();
+  s.status.conditions = {
+      Cond(condition::kReady, ConditionStatus::kFalse, reason::kReconciling, "spec.version v0 does not run")};
+  EXPECT_NE(StatusText({s}, {}, kNow).find("kcp: spec.version v0 does not run"), std::string::npos);
+}
+
+TEST(CliView, AnOperationThatWaitsForAPersonIsNamedWithItsWayOutAndOneThatRunsIsNot) {
+  Server s = AServer();
+  Running(s);
+  OperationNews news{"u1", {Cond(condition::kReady, ConditionStatus::kFalse, reason::kOperationRunning, "")}, {}};
+  EXPECT_EQ(StatusText({s}, {news}, kNow).find("Wants attention"), std::string::npos);
+  news.conditions = {Cond(condition::kReady, ConditionStatus::kFalse, reason::kPaused, "spec.paused is true"),
+                     Cond(condition::kStalled, ConditionStatus::kTrue, "VersionNotFound", "there is no build")};
+  const std::string text = StatusText({s}, {news}, kNow);
+  EXPECT_NE(text.find("kcp: Upgrade up (VersionNotFound): there is no build\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("-> lockkeeper resume up -n default\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("-> lockkeeper abort up -n default\n"), std::string::npos) << text;
+}
+
+TEST(CliView, ARiskOfNoneIsNotPrinted) {
+  Server s = AServer();
+  s.status.conditions.push_back(Cond(condition::kStalled, ConditionStatus::kTrue, "FrontSilent", "silent"));
+  NextAction look;
+  look.command = "kubectl describe front kcp";
+  look.risk = "none";
+  s.status.next_actions = {look};
+  EXPECT_NE(StatusText({s}, {}, kNow).find("-> kubectl describe front kcp\n"), std::string::npos);
+}
+
+TEST(CliView, BeforeTheRollEachMessageOfAPhaseIsALineAndDuringItAPhaseIsOne) {
+  Upgrade u;
+  PhaseRecord phase;
+  phase.started_at = kNow;
+  u.status.phases = {phase};
+  u.status.phases[0].message = "waits for the agent";
+  const std::string first = PhaseLines(u)[0].key;
+  u.status.phases[0].message = "waits for Upgrade other";
+  EXPECT_NE(PhaseLines(u)[0].key, first);
+  u.status.phases[0].name = OperationPhase::kRestarting;
+  const std::string restarting = PhaseLines(u)[0].key;
+  u.status.phases[0].message = "step Ready";
+  EXPECT_EQ(PhaseLines(u)[0].key, restarting);
+}
+
+TEST(CliView, AGateThatWaitsNamesTheOperationToApprove) {
+  Roll roll;
+  roll.metadata.name = "up-0123";
+  roll.metadata.namespace_ = "default";
+  OwnerReference owner;
+  owner.kind = "Upgrade";
+  owner.name = "up";
+  owner.controller = true;
+  roll.metadata.owner_references = {owner};
+  RollStep gates;
+  gates.name = "Gates";
+  gates.state = StepState::kWaiting;
+  gates.started_at = kNow;
+  gates.message = "waits for approval of gate BeforeFlip";
+  roll.status.steps = {gates};
+  ASSERT_EQ(StepLines(roll).size(), 1u);
+  EXPECT_NE(StepLines(roll)[0].text.find("BeforeFlip; let it go on with `lockkeeper approve up -n default`"),
+            std::string::npos)
+      << StepLines(roll)[0].text;
+}
+
+TEST(CliView, APreflightPrintsWhatFailedAndThePlan) {
+  Upgrade u;
+  u.metadata.name = "look";
+  u.spec.mode = OperationMode::kPreflight;
+  u.status.outcome = Outcome::kFailed;
+  PreflightCheck failed;
+  failed.name = "DiskSpace";
+  failed.state = CheckState::kFailed;
+  failed.message = "1 MB are free";
+  PreflightCheck passed;
+  passed.name = "PortsFree";
+  passed.state = CheckState::kPassed;
+  u.status.checks = {passed, failed};
+  PlanStep step;
+  step.name = "Drain";
+  step.description = "drain the old slot";
+  step.expected_seconds = 5;
+  u.status.plan = {step};
+  EXPECT_EQ(OutcomeText(u),
+            "Upgrade look: Failed\n  Failed DiskSpace: 1 MB are free\n  1. Drain: drain the old slot (at most 5 s)\n");
+}
+
+}  // namespace
+}  // namespace lockkeeper::cli

@@ -132,7 +132,8 @@ const TypeInfo& ServerSpec::Type() {
             "Start and advance no operation. It is still observed, and the active slot is still repaired.")
         .Default(false);
     b.Field(&S::deletion_policy, "deletionPolicy",
-            "What deleting this object does to what runs. Orphan: nothing. Stop: front, slots and store units end.")
+            "What deleting this object does to what runs. Orphan: nothing. Stop: the slots end; the Front stays and "
+            "holds new connections until it is deleted too.")
         .Default("Orphan");
     b.ImmutableHint("make another Server and move over");
     ServerRules(b);

@@ -139,8 +139,9 @@ Outcome<DeleteOptions> ReadDeleteOptions(const HttpRequest& request, bool* dry_r
   DeleteOptions options;
   Json body;
   if (!request.body.empty()) {
-    Result<Json> parsed = Json::Parse(request.body);
-    if (!parsed.ok()) return BadRequest("the body is no valid JSON: " + parsed.status().message());
+    const bool protobuf = MediaType(request.Header("content-type")) == kProtobufType;
+    Result<Json> parsed = protobuf ? DecodeProtobuf(request.body) : Json::Parse(request.body);
+    if (!parsed.ok()) return BadRequest("the body cannot be read: " + parsed.status().message());
     if (!parsed->IsObject()) return BadRequest("the body is no DeleteOptions object");
     body = std::move(*parsed);
   }

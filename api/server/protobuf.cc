@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "api/base/time.h"
 #include "api/server/auth.h"
 
 namespace lockkeeper::apiserver {
@@ -78,6 +79,9 @@ class Message {
 enum class Type {
   kString,
   kBool,
+  kInteger,
+  kTime,
+  kMicroTime,
   kStringMap,
   kBase64Map,
   kMeta,
@@ -85,7 +89,12 @@ enum class Type {
   kStrings,
   kResourceAttributes,
   kNonResourceAttributes,
-  kReviewSpec
+  kReviewSpec,
+  kLeaseSpec,
+  kReference,
+  kEventSource,
+  kEventSeries,
+  kPreconditions
 };
 
 struct FieldSpec {
@@ -134,6 +143,70 @@ constexpr FieldSpec kReviewSpec[] = {{1, "resourceAttributes", Type::kResourceAt
 constexpr FieldSpec kAccessReview[] = {{1, "metadata", Type::kMeta}, {2, "spec", Type::kReviewSpec}};
 constexpr FieldSpec kSubjectReview[] = {{1, "metadata", Type::kMeta}};
 
+constexpr FieldSpec kLeaseSpec[] = {
+    {1, "holderIdentity", Type::kString},    {2, "leaseDurationSeconds", Type::kInteger},
+    {3, "acquireTime", Type::kMicroTime},    {4, "renewTime", Type::kMicroTime},
+    {5, "leaseTransitions", Type::kInteger}, {6, "strategy", Type::kString},
+    {7, "preferredHolder", Type::kString}};
+constexpr FieldSpec kLease[] = {{1, "metadata", Type::kMeta}, {2, "spec", Type::kLeaseSpec}};
+constexpr FieldSpec kReference[] = {{1, "kind", Type::kString},       {2, "namespace", Type::kString},
+                                    {3, "name", Type::kString},       {4, "uid", Type::kString},
+                                    {5, "apiVersion", Type::kString}, {6, "resourceVersion", Type::kString},
+                                    {7, "fieldPath", Type::kString}};
+constexpr FieldSpec kEventSource[] = {{1, "component", Type::kString}, {2, "host", Type::kString}};
+constexpr FieldSpec kEventSeries[] = {{1, "count", Type::kInteger}, {2, "lastObservedTime", Type::kMicroTime}};
+constexpr FieldSpec kCoreEvent[] = {{1, "metadata", Type::kMeta},
+                                    {2, "involvedObject", Type::kReference},
+                                    {3, "reason", Type::kString},
+                                    {4, "message", Type::kString},
+                                    {5, "source", Type::kEventSource},
+                                    {6, "firstTimestamp", Type::kTime},
+                                    {7, "lastTimestamp", Type::kTime},
+                                    {8, "count", Type::kInteger},
+                                    {9, "type", Type::kString},
+                                    {10, "eventTime", Type::kMicroTime},
+                                    {11, "series", Type::kEventSeries},
+                                    {12, "action", Type::kString},
+                                    {13, "related", Type::kReference},
+                                    {14, "reportingComponent", Type::kString},
+                                    {15, "reportingInstance", Type::kString}};
+constexpr FieldSpec kEvent[] = {{1, "metadata", Type::kMeta},
+                                {2, "eventTime", Type::kMicroTime},
+                                {3, "series", Type::kEventSeries},
+                                {4, "reportingController", Type::kString},
+                                {5, "reportingInstance", Type::kString},
+                                {6, "action", Type::kString},
+                                {7, "reason", Type::kString},
+                                {8, "regarding", Type::kReference},
+                                {9, "related", Type::kReference},
+                                {10, "note", Type::kString},
+                                {11, "type", Type::kString},
+                                {12, "deprecatedSource", Type::kEventSource},
+                                {13, "deprecatedFirstTimestamp", Type::kTime},
+                                {14, "deprecatedLastTimestamp", Type::kTime},
+                                {15, "deprecatedCount", Type::kInteger}};
+
+constexpr FieldSpec kPreconditions[] = {{1, "uid", Type::kString}, {2, "resourceVersion", Type::kString}};
+constexpr FieldSpec kDeleteOptions[] = {{2, "preconditions", Type::kPreconditions},
+                                        {3, "orphanDependents", Type::kBool},
+                                        {4, "propagationPolicy", Type::kString},
+                                        {5, "dryRun", Type::kStrings}};
+
+// Timestamp: seconds 1, nanos 2. Nothing in it, or Go's zero time, is no time.
+bool DecodeTime(std::string_view data, bool micro, Json& out) {
+  constexpr int64_t kGoZero = -62135596800;
+  int64_t seconds = 0, nanos = 0;
+  Message message(data);
+  Field field;
+  while (message.Next(field)) {
+    if (field.number == 1) seconds = static_cast<int64_t>(field.value);
+    if (field.number == 2) nanos = static_cast<int64_t>(field.value);
+  }
+  const Time time{std::chrono::seconds(seconds) + std::chrono::microseconds(nanos / 1000)};
+  if (!data.empty() && seconds != kGoZero) out = micro ? FormatMicroTime(time) : FormatTime(time);
+  return !message.broken();
+}
+
 bool DecodeEntry(std::string_view data, bool base64, Json& map) {
   std::string key;
   std::string value;
@@ -163,6 +236,14 @@ bool Decode(std::string_view data, const FieldSpec* specs, size_t count, Json& o
           if (!empty) out[spec.name] = field.bytes;
           break;
         case Type::kBool: out[spec.name] = field.value != 0; break;
+        case Type::kInteger: out[spec.name] = static_cast<int64_t>(field.value); break;
+        case Type::kTime:
+        case Type::kMicroTime: {
+          Json time;
+          good = DecodeTime(field.bytes, spec.type == Type::kMicroTime, time);
+          if (!time.IsNull()) out[spec.name] = std::move(time);
+          break;
+        }
         case Type::kStringMap: good = DecodeEntry(field.bytes, false, out[spec.name]); break;
         case Type::kBase64Map: good = DecodeEntry(field.bytes, true, out[spec.name]); break;
         case Type::kMeta: good = Decode(field.bytes, kObjectMeta, out[spec.name]); break;
@@ -176,6 +257,11 @@ bool Decode(std::string_view data, const FieldSpec* specs, size_t count, Json& o
         case Type::kResourceAttributes: good = Decode(field.bytes, kResourceAttributes, out[spec.name]); break;
         case Type::kNonResourceAttributes: good = Decode(field.bytes, kNonResourceAttributes, out[spec.name]); break;
         case Type::kReviewSpec: good = Decode(field.bytes, kReviewSpec, out[spec.name]); break;
+        case Type::kLeaseSpec: good = Decode(field.bytes, kLeaseSpec, out[spec.name]); break;
+        case Type::kReference: good = Decode(field.bytes, kReference, out[spec.name]); break;
+        case Type::kEventSource: good = Decode(field.bytes, kEventSource, out[spec.name]); break;
+        case Type::kPreconditions: good = Decode(field.bytes, kPreconditions, out[spec.name]); break;
+        case Type::kEventSeries: good = Decode(field.bytes, kEventSeries, out[spec.name]); break;
       }
       if (!good) return false;
     }
@@ -219,6 +305,14 @@ Result<Json> DecodeProtobuf(std::string_view body) {
     good = Decode(raw, kAccessReview, object);
   } else if (kind == "SelfSubjectReview") {
     good = Decode(raw, kSubjectReview, object);
+  } else if (kind == "DeleteOptions") {
+    good = Decode(raw, kDeleteOptions, object);
+  } else if (kind == "Lease") {
+    good = Decode(raw, kLease, object);
+  } else if (kind == "Event" && api_version == "v1") {
+    good = Decode(raw, kCoreEvent, object);
+  } else if (kind == "Event") {
+    good = Decode(raw, kEvent, object);
   } else {
     return Status(Code::kUnsupported,
                   "a " + (kind.empty() ? std::string("body") : kind) +

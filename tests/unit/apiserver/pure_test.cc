@@ -315,5 +315,48 @@ TEST(Protobuf, BrokenBytesAndOtherKindsAreRefused) {
       << ns->Dump();
 }
 
+// A field with bytes in it, as protobuf writes it: all below 128 bytes here.
+std::string Part(int number, const std::string& bytes) {
+  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) + bytes;
+}
+std::string Part(int number, int value) {
+  return std::string(1, static_cast<char>(number << 3)) + static_cast<char>(value);
+}
+
+TEST(Protobuf, WhatTypedClientsOfClientGoWriteIsRead) {
+  const std::string time("\x08\x80\xcc\xb9\xff\x05\x10\xa8\xf8\xbf\x1d", 11);  // 2021-01-01T00:00:00.061865Z
+  const auto body = [](const std::string& api_version, const std::string& kind, const std::string& raw) {
+    return std::string("k8s\0", 4) + Part(1, Part(1, api_version) + Part(2, kind)) + Part(2, raw);
+  };
+  const std::string spec = Part(1, "me") + Part(2, 15) + Part(3, time) + Part(4, time) + Part(5, 2);
+  const Result<Json> lease =
+      DecodeProtobuf(body("coordination.k8s.io/v1", "Lease", Part(1, Part(1, "n")) + Part(2, spec)));
+  ASSERT_TRUE(lease.ok()) << lease.status().ToString();
+  EXPECT_EQ(*lease, J(R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n"},"spec":{
+      "holderIdentity":"me","leaseDurationSeconds":15,"acquireTime":"2021-01-01T00:00:00.061865Z",
+      "renewTime":"2021-01-01T00:00:00.061865Z","leaseTransitions":2}})"))
+      << lease->Dump();
+  // An empty time is none.
+  const std::string event = Part(1, Part(1, "e")) + Part(2, Part(1, "Lease") + Part(3, "n")) + Part(3, "Led") +
+                            Part(5, Part(1, "c")) + Part(6, time) + Part(8, 1) + Part(10, "");
+  const Result<Json> core = DecodeProtobuf(body("v1", "Event", event));
+  ASSERT_TRUE(core.ok()) << core.status().ToString();
+  EXPECT_EQ(*core, J(R"({"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},
+      "involvedObject":{"kind":"Lease","name":"n"},"reason":"Led","source":{"component":"c"},
+      "firstTimestamp":"2021-01-01T00:00:00Z","count":1})"))
+      << core->Dump();
+  const Result<Json> later = DecodeProtobuf(
+      body("events.k8s.io/v1", "Event", Part(1, Part(1, "e")) + Part(2, time) + Part(7, "Led") + Part(10, "said")));
+  ASSERT_TRUE(later.ok()) << later.status().ToString();
+  const Result<Json> options =
+      DecodeProtobuf(body("v1", "DeleteOptions", Part(2, Part(1, "u")) + Part(4, "Background") + Part(5, "All")));
+  ASSERT_TRUE(options.ok()) << options.status().ToString();
+  EXPECT_EQ(*options, J(R"({"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"u"},
+      "propagationPolicy":"Background","dryRun":["All"]})"))
+      << options->Dump();
+  EXPECT_EQ(later->Get("note").AsString(), "said");
+  EXPECT_EQ(later->Get("eventTime").AsString(), "2021-01-01T00:00:00.061865Z");
+}
+
 }  // namespace
 }  // namespace lockkeeper::apiserver

@@ -31,14 +31,15 @@ class Worker {
 
   void Start() {
     thread_ = std::thread([state = state_] {
-      while (!state->cancel.cancelled()) {
+      // Once in any case: work that was cancelled before its thread began still has its last things to do.
+      do {
         try {
           state->run(state->cancel);
           break;
         } catch (const std::exception& error) {
           LogError("background work threw and is begun again", {{"name", state->name}, {"what", error.what()}});
         }
-      }
+      } while (!state->cancel.cancelled());
       MutexLock lock(state->mutex);
       state->finished = true;
       state->changed.NotifyAll();

@@ -171,6 +171,14 @@ class Reflector::Impl {
     return true;
   }
 
+  // It may be back with an older store. A list from the last version seen would wait there, as a stream without an end,
+  // until the server is as far as that: the newest state it is.
+  bool WasAway(SteadyClock::time_point since) {
+    if (SteadyClock::now() - since <= options_.away_after) return false;
+    newest_once_ = true;
+    return true;
+  }
+
   WatchOptions NewWatch() {
     WatchOptions options;
     options.label_selector = options_.label_selector;
@@ -233,10 +241,10 @@ class Reflector::Impl {
             // A watch that worked and was cut (a server rolled over) is begun again at once.
             if (events > 0 || cut_at - start > options_.very_short_watch) continue;
           }
-          if (SteadyClock::now() - cut_at > options_.away_after) return status;
+          if (WasAway(cut_at)) return status;
           SetError(status);
           if (!Pause(backoff_.Next(), cancel)) return {};
-          if (SteadyClock::now() - cut_at > options_.away_after) return {};
+          if (WasAway(cut_at)) return {};
           continue;
         }
         default: Restarted("error"); return status;

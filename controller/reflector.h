@@ -35,9 +35,10 @@ struct ReflectorOptions {
   std::chrono::milliseconds backoff_max{std::chrono::seconds(10)};
   std::chrono::milliseconds backoff_reset{std::chrono::seconds(30)};
   std::chrono::milliseconds very_short_watch{std::chrono::seconds(1)};
-  // A server that could not be reached for so long is listed again: it may be back with an older store, and says
-  // nothing to a watch from a version that this one has not reached.
-  std::chrono::milliseconds away_after{std::chrono::seconds(1)};
+  // A watch that was cut and could not be begun again within this: the server was away, and is listed anew. It may be
+  // back with an older store (an API server starts within a second) and says nothing to a watch from a version that
+  // this one has not reached.
+  std::chrono::milliseconds away_after{0};
   uint64_t seed = 0;  // 0: random
   Metrics* metrics = nullptr;
 };

@@ -266,13 +266,11 @@ TEST_F(ReflectorTest, AServerThatWasAwayIsListedAgainAndMayHaveGoneBack) {
   server_.OnList(ListOf(100, {ThingText("a", 90), ThingText("b", 95)}));
   server_.OnWatch(WatchOf({BookmarkLine(101)}, End::kCut));
   server_.OnWatch(ErrorAnswer(503, "ServiceUnavailable"));
-  server_.OnList(ErrorAnswer(504, "Timeout", R"({"causes":[{"reason":"ResourceVersionTooLarge"}]})"));
   server_.OnList(ListOf(41, {ThingText("a", 30)}));
   server_.OnWatch(WatchOf({EventLine("MODIFIED", ThingText("a", 42))}));
   Start();
   ASSERT_TRUE(LogBecomes("+a90 +b95 ~a30 -b95 ~a42 ")) << Log();
-  EXPECT_EQ(VersionOf(server_.Lists()[1]), "101");
-  EXPECT_EQ(VersionOf(server_.Lists()[2]), "");
+  EXPECT_EQ(VersionOf(server_.Lists()[1]), "") << "a list from 101 could wait for ever";
 }
 
 TEST_F(ReflectorTest, ForbiddenNamesTheRuleThatIsMissing) {

@@ -1,6 +1,7 @@
 #include "tests/support/peers/cluster.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -263,7 +264,12 @@ Status Cluster::Terminate(Part part) {
 }
 
 void Cluster::Stop(Part part) {
-  if (running(part)) Of(part).child->Signal(SIGSTOP);
+  if (!running(part)) return;
+  Of(part).child->Signal(SIGSTOP);
+  // Its threads stop one after the other; only then does it answer nothing.
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid(part)), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
 }
 
 void Cluster::Continue(Part part) {

@@ -6,6 +6,7 @@
 #include "api/base/log.h"
 #include "api/server/apiserver.h"
 #include "tests/integration/apiserver/program.h"
+#include "tests/support/peers/programs.h"
 #include "tests/unit/apiserver/temp_dir.h"
 
 namespace lockkeeper::apiserver {
@@ -17,17 +18,19 @@ metadata: {name: u1, labels: {team: core}}
 spec: {serverRef: {name: kcp}, version: v0.33.1}
 )";
 
-struct Ran {
-  int exit = 0;
-  std::string out;
-  std::string err;
-  std::string all() const { return "exit " + std::to_string(exit) + "\n" + out + err; }
-};
+using peers::Ran;
+
+// The one on PATH, else the one of the peers.
+const Result<std::string>& KubectlPath() {
+  static const auto* path = new Result<std::string>(OnPath("kubectl") ? Result<std::string>(std::string("kubectl"))
+                                                                      : peers::FindProgram("kubectl"));
+  return *path;
+}
 
 class Kubectl : public testing::Test {
  protected:
   void SetUp() override {
-    if (!OnPath("kubectl")) GTEST_SKIP() << "kubectl is not on PATH: nothing to try the server with";
+    if (!KubectlPath().ok()) GTEST_SKIP() << KubectlPath().status().message();
     ConfigureLog(LogLevel::kWarn, LogFormat::kText);
     ApiServerConfig config;
     config.data_dir = dir_ / "data";
@@ -48,7 +51,7 @@ class Kubectl : public testing::Test {
   }
 
   Ran Run(std::vector<std::string> args) {
-    args.insert(args.begin(), "kubectl");
+    args.insert(args.begin(), *KubectlPath());
     Program program(args, Environment());
     Ran ran;
     ran.exit = program.Wait();
@@ -80,8 +83,8 @@ TEST_F(Kubectl, AnotherSpecUnderTheNameIsRefusedInOneSentence) {
   for (const char* verb : {"apply", "diff"}) {
     const Ran ran = Run({verb, "-f", file});
     EXPECT_NE(ran.exit, 0);
-    EXPECT_HAS(ran.all(), "The Upgrade \"u1\" is invalid: ");
-    EXPECT_HAS(ran.all(), "version is immutable");
+    EXPECT_HAS(ran.All(), "The Upgrade \"u1\" is invalid: ");
+    EXPECT_HAS(ran.All(), "version is immutable");
   }
   EXPECT_EQ(Run({"apply", "--dry-run=server", "-f", dir_ / "upgrade.yaml"}).out,
             "upgrade.lockkeeper.dev/u1 unchanged (server dry run)\n");
@@ -93,9 +96,9 @@ TEST_F(Kubectl, AnUnknownFieldIsRefusedWarnedOfOrIgnored) {
   const std::string file = Write("typo.yaml", typo);
   const Ran strict = Run({"apply", "-f", file});
   EXPECT_NE(strict.exit, 0);
-  EXPECT_HAS(strict.all(), "unknown field \"spec.versoin\"");
+  EXPECT_HAS(strict.All(), "unknown field \"spec.versoin\"");
   const Ran warned = Run({"apply", "--validate=warn", "-f", file});
-  EXPECT_EQ(warned.exit, 0) << warned.all();
+  EXPECT_EQ(warned.exit, 0) << warned.All();
   EXPECT_HAS(warned.err, "Warning: unknown field \"spec.versoin\"");
   EXPECT_EQ(Run({"apply", "--validate=false", "-f", file}).err, "");
 }
@@ -167,7 +170,7 @@ TEST_F(Kubectl, ReplacesCreatesAndDeletes) {
 
 TEST_F(Kubectl, WatchesFromTheListOn) {
   Apply();
-  Program watch({"kubectl", "get", "upg", "-w"}, Environment());
+  Program watch({*KubectlPath(), "get", "upg", "-w"}, Environment());
   ASSERT_TRUE(watch.WaitForOutput("u1 ")) << watch.errors();
   ASSERT_EQ(
       Run({"patch", "upg", "u1", "--subresource=status", "--type=merge", "-p", R"({"status":{"phase":"Downloading"}})"})
@@ -179,15 +182,15 @@ TEST_F(Kubectl, WatchesFromTheListOn) {
 
 TEST_F(Kubectl, WaitsForAConditionAndADeletion) {
   Apply();
-  Program wait({"kubectl", "wait", "--for=condition=Finished", "upg/u1", "--timeout=30s"}, Environment());
+  Program wait({*KubectlPath(), "wait", "--for=condition=Finished", "upg/u1", "--timeout=30s"}, Environment());
   const Ran patched = Run(
       {"patch", "upg", "u1", "--subresource=status", "--type=merge", "-p",
        R"({"status":{"observedGeneration":1,"conditions":[{"type":"Finished","status":"True","observedGeneration":1,)"
        R"("lastTransitionTime":"2026-11-30T12:00:00Z","reason":"Succeeded","message":"done"}]}})"});
-  ASSERT_EQ(patched.exit, 0) << patched.all();
+  ASSERT_EQ(patched.exit, 0) << patched.All();
   EXPECT_EQ(wait.Wait(), 0) << wait.errors();
   EXPECT_EQ(wait.output(), "upgrade.lockkeeper.dev/u1 condition met\n");
-  Program gone({"kubectl", "wait", "--for=delete", "upg/u1", "--timeout=30s"}, Environment());
+  Program gone({*KubectlPath(), "wait", "--for=delete", "upg/u1", "--timeout=30s"}, Environment());
   ASSERT_EQ(Run({"delete", "upg", "u1"}).exit, 0);
   EXPECT_EQ(gone.Wait(), 0) << gone.errors();
   EXPECT_HAS(Run({"wait", "--for=condition=Finished", "upg/none", "--timeout=5s"}).err, "NotFound");

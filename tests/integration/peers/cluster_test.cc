@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "api/base/file.h"
+#include "tests/support/peers/places.h"
 #include "tests/support/peers/shared.h"
 #include "tests/support/wait.h"
 
@@ -115,7 +116,8 @@ TEST(PeersCluster, AKilledTestProgramLeavesNoProcessAndTheNextOneRemovesItsFolde
   program->Signal(SIGKILL);
   ASSERT_EQ(*program->Wait(std::chrono::seconds(10)), 128 + SIGKILL);
   EXPECT_TRUE(WaitUntil([&] { return ::kill(etcd, 0) != 0 && ::kill(api_server, 0) != 0; })) << "they still run";
-  ASSERT_TRUE(Cluster::Start().ok());  // so does any other program that starts one meanwhile
+  const Result<std::string> next = MakeFolder();  // as any other program that starts one meanwhile does
+  ASSERT_TRUE(next.ok() && RemoveTree(*next).ok());
   EXPECT_FALSE(PathExists(DirName(kubeconfig)));
 }
 

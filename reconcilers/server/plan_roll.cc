@@ -253,6 +253,12 @@ HandlerResult DoHold(const Context& c, Draft& d) {
                      "the front answers and does not hold after " + std::to_string(c.timeouts().flip_seconds) + " s"}));
 }
 
+// A front that was started anew meanwhile counts from zero: a total below the earlier one is all there is.
+int64_t CountedSince(const std::string& before, int64_t total) {
+  const int64_t then = std::atoll(before.c_str());
+  return total >= then ? total - then : total;
+}
+
 HandlerResult DoDrain(const Context& c, Draft& d) {
   const SlotView old = c.Slot(c.op->from);
   if (!c.HasFront() || old.entry == nullptr) return StepDone();
@@ -278,8 +284,8 @@ HandlerResult DoDrain(const Context& c, Draft& d) {
     report.drained_at = c.now.wall;
     report.drain_seconds = ToSeconds(c.now.wall - d.op().started[kStepDrain]);
     if (front != nullptr) {
-      report.drained = front->drained_total - std::atoll(d.op().notes["drainedBefore"].c_str());
-      report.cut_connections = front->cut_total - std::atoll(d.op().notes["cutBefore"].c_str());
+      report.drained = CountedSince(d.op().notes["drainedBefore"], front->drained_total);
+      report.cut_connections = CountedSince(d.op().notes["cutBefore"], front->cut_total);
     }
     d.Say("Drained", "slot " + old.name + " has no connection left, " + std::to_string(report.drained.value_or(0)) +
                          " drained, " + std::to_string(report.cut_connections.value_or(0)) + " cut");

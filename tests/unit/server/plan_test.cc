@@ -446,6 +446,22 @@ TEST_P(EachRow, is_decided_the_same_with_every_derived_field_wiped) {
   EXPECT_EQ(Intents(before), Intents(after));
 }
 
+TEST(Drain, is_reported_from_zero_by_a_front_that_was_started_anew) {
+  ASnapshot a;
+  a.Slot("green", 2, "v2").Ready("green").Rolling(kStepMemberToken).Begun(kStepDrain).GreenRecorded().FrontOn("green");
+  a.op().notes["drainedBefore"] = "3";
+  a.op().notes["cutBefore"] = "1";
+  Snapshot s = a.Take();
+  s.front.get()->drained_total = 2;
+  s.front.get()->cut_total = 0;
+  const Plan plan = Decide(s, TestNow());
+  const ServerRecord* record = Committed(plan);
+  ASSERT_NE(record, nullptr) << DebugString(plan);
+  ASSERT_TRUE(record->operation.has_value());
+  EXPECT_EQ(record->operation->report.drained, 2) << DebugString(plan);
+  EXPECT_EQ(record->operation->report.cut_connections, 0);
+}
+
 std::string RowName(const testing::TestParamInfo<Row>& row) { return row.param.name; }
 INSTANTIATE_TEST_SUITE_P(Plan, EachRow, testing::ValuesIn(kRows), RowName);
 

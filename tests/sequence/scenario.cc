@@ -149,6 +149,15 @@ void Scenario::DeleteServer() {
   if (options_.api) LK_CHECK(Delete<Server>(api, {key.ns, key.name}).ok());
 }
 
+void Scenario::PlantRelease(const std::string& version) {
+  ReleaseDocument doc;
+  doc.ns = key.ns;
+  doc.name = "kcp-" + version;
+  doc.server = key.name;
+  doc.version = version;
+  world.ledger.Plant(kReleaseDocument, doc.Key(), doc.ToJson().Dump());
+}
+
 void Scenario::ApplyRoll(const std::string& name, const std::string& version,
                          const std::function<void(RollSpec&)>& edit) {
   Roll object;
@@ -158,12 +167,7 @@ void Scenario::ApplyRoll(const std::string& name, const std::string& version,
   if (!version.empty()) {
     object.spec.release_ref.emplace();
     object.spec.release_ref->name = "kcp-" + version;
-    ReleaseDocument doc;
-    doc.ns = key.ns;
-    doc.name = "kcp-" + version;
-    doc.server = key.name;
-    doc.version = version;
-    world.ledger.Plant(kReleaseDocument, doc.Key(), doc.ToJson().Dump());
+    PlantRelease(version);
   }
   if (edit) edit(object.spec);
   world.outage_allowed = world.outage_allowed || object.spec.planned_outage;
@@ -188,12 +192,7 @@ void Scenario::ApplyUpgrade(const std::string& name, const std::string& version)
 }
 
 void Scenario::ApplyChildRoll(const std::string& upgrade, const std::string& name, const std::string& version) {
-  ReleaseDocument doc;
-  doc.ns = key.ns;
-  doc.name = "kcp-" + version;
-  doc.server = key.name;
-  doc.version = version;
-  world.ledger.Plant(kReleaseDocument, doc.Key(), doc.ToJson().Dump());
+  PlantRelease(version);
   Roll object;
   object.metadata.namespace_ = key.ns;
   object.metadata.name = name;
@@ -206,7 +205,7 @@ void Scenario::ApplyChildRoll(const std::string& upgrade, const std::string& nam
   object.metadata.owner_references = {owner};
   object.spec.server_ref.name = key.name;
   object.spec.release_ref.emplace();
-  object.spec.release_ref->name = doc.name;
+  object.spec.release_ref->name = "kcp-" + version;
   object.spec.backup = RollBackup::kNone;
   store.rolls[name] = Made(object, ++store.uids);
   if (options_.api) LK_CHECK(Create<Roll>(api, object).ok());

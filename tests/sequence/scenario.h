@@ -57,6 +57,8 @@ class Scenario {
   void ApplyServer(const ServerSpec& spec);
   void EditServer(const std::function<void(ServerSpec&)>& edit);
   void DeleteServer();
+  // A Release that the host already holds.
+  void PlantRelease(const std::string& version);
   // A parentless Roll. `version` "": a restart.
   void ApplyRoll(const std::string& name, const std::string& version, const std::function<void(RollSpec&)>& edit = {});
   void EditRoll(const std::string& name, const std::function<void(RollSpec&)>& edit);

@@ -226,10 +226,7 @@ std::string Shim::Answer() const {
 void Shim::RefuseStart(const LaunchError& error, bool first) {
   if (!first) {
     // The file may be in the middle of an upgrade: try again for ever.
-    state_ = State::kBackoff;
-    deadline_us_ = BootMicros() + static_cast<int64_t>(backoff_ms_) * 1000;
-    backoff_ms_ = backoff_ms_ * 2 > kRestartLastMs ? kRestartLastMs : backoff_ms_ * 2;
-    return;
+    return WaitToRestart(0);
   }
   failed_ = Record();
   failed_.AddInt("errno", error.error);
@@ -316,11 +313,13 @@ void Shim::FinishWhenAlone() {
   if (exit_known_) waitpid(pid_, nullptr, 0);
   log_->Pump(1 << 10);
   if (spec_.GetInt("restart") == 0 || stopping_) return WriteExit();
-  if (BootMicros() - started_us_ > static_cast<int64_t>(kRestartLastMs) * 1000) backoff_ms_ = kRestartFirstMs;
   ++restarts_;
+  WaitToRestart(BootMicros() - started_us_);
+}
+
+void Shim::WaitToRestart(int64_t lived_us) {
   state_ = State::kBackoff;
-  deadline_us_ = BootMicros() + static_cast<int64_t>(backoff_ms_) * 1000;
-  backoff_ms_ = backoff_ms_ * 2 > kRestartLastMs ? kRestartLastMs : backoff_ms_ * 2;
+  deadline_us_ = BootMicros() + int64_t{backoff_.AfterLife(lived_us / 1000)} * 1000;
 }
 
 void Shim::WriteExit() {

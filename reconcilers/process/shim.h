@@ -45,6 +45,7 @@ class Shim {
   void Reap();
   void ProcessGone(int status, bool known);
   void FinishWhenAlone();
+  void WaitToRestart(int64_t lived_us);
   void WriteExit();
   void KillAll();
   int Timeout() const;
@@ -75,7 +76,7 @@ class Shim {
   int64_t exited_at_ = 0;
   pid_t pid_ = 0;
   int64_t restarts_ = 0;
-  int backoff_ms_ = kRestartFirstMs;
+  RestartBackoff backoff_;
   int64_t deadline_us_ = 0;  // of the prepared state or the back-off, boot clock
   int64_t started_us_ = 0;
   int64_t oom_baseline_ = 0;

@@ -41,9 +41,27 @@ inline constexpr char kLogFile[] = "current.log";  // in the log folder; rotated
 inline constexpr size_t kMaxPacket = 64 << 10;
 // A shim that never gets its go ends by itself after this; the driver then prepares a new one.
 inline constexpr int kPreparedSeconds = 600;
-// Back-off of restart=1: doubles from the first to the last, back to the first after a life of the last figure.
-inline constexpr int kRestartFirstMs = 100;
-inline constexpr int kRestartLastMs = 10000;
+
+// Back-off of restart=1, milliseconds: doubles from the first to the last, back to the first after a life that is no
+// crash loop's. The last is short because clients wait meanwhile, in the listener's queue, and seldom for over 2 s; a
+// process that dies at once costs some 20 ms of CPU a second.
+class RestartBackoff {
+ public:
+  static constexpr int kFirst = 100;
+  static constexpr int kLast = 1000;
+  static constexpr int kSteadyLife = 2000;
+
+  // How long to wait after a process that lived so long; 0 for one that could not be started.
+  int AfterLife(int64_t lived) {
+    if (lived >= kSteadyLife) next_ = kFirst;
+    const int wait = next_;
+    next_ = next_ * 2 > kLast ? kLast : next_ * 2;
+    return wait;
+  }
+
+ private:
+  int next_ = kFirst;
+};
 
 // Exit codes of the spawned process, before the shim has gone into its own session.
 inline constexpr int kSpawnReady = 0;

@@ -9,6 +9,7 @@
 #include "api/base/file.h"
 #include "api/base/unique_fd.h"
 #include "reconcilers/process/shim_client.h"
+#include "reconcilers/process/shim_protocol.h"
 #include "reconcilers/process/unit_folder.h"
 #include "tests/integration/process/process_fixture.h"
 #include "tests/support/wait.h"
@@ -44,6 +45,18 @@ bool CanConnect(int port) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
+
+TEST(RestartBackoffTest, ACrashLoopIsTriedOnceASecond) {
+  shim::RestartBackoff backoff;
+  for (const int wait : {100, 200, 400, 800, 1000, 1000, 1000}) EXPECT_EQ(backoff.AfterLife(0), wait);
+}
+
+TEST(RestartBackoffTest, OneThatServedAWhileIsNoCrashLoopHoweverOftenItIsKilled) {
+  shim::RestartBackoff backoff;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(backoff.AfterLife(5000), 100);
+  EXPECT_EQ(backoff.AfterLife(shim::RestartBackoff::kSteadyLife - 1), 200);
+  EXPECT_EQ(backoff.AfterLife(shim::RestartBackoff::kSteadyLife), 100);
 }
 
 class RestartTest : public ProcessTest {

@@ -65,8 +65,8 @@ Snapshot Reconciler::Observe(const ObjectKey& key, Fact<Front> object) {
   return s;
 }
 
-// A look at a unit reads the host's whole socket table. A front that answers with the process seen before is the proof
-// that it runs, so a flip does without.
+// A look at a unit reads its folder and its process's sockets. A front that answers with the process seen before is the
+// proof that it runs, so a flip does without.
 Fact<UnitStatus> Reconciler::InspectUnit(const ObjectKey& key, const Snapshot& s) {
   {
     const MutexLock lock(mutex_);

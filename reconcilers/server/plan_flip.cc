@@ -1,5 +1,6 @@
 // The roll, steps 12 to 14: record, flip, the members' token; and the harvest of a first install.
 #include "reconcilers/server/draft.h"
+#include "reconcilers/server/report.h"
 
 namespace lockkeeper::roll {
 namespace {
@@ -56,7 +57,7 @@ HandlerResult DoFlip(const Context& c, Draft& d) {
     RollReport& report = d.op().report;
     report.flipped_at = c.now.wall;
     const auto hold = c.op->finished.find(kStepHold);
-    if (hold != c.op->finished.end()) report.outage_seconds = ToSeconds(c.now.wall - hold->second);
+    if (hold != c.op->finished.end()) report.outage_seconds = ReportSeconds(c.now.wall - hold->second);
     d.Say("Flipped", c.HasFront() ? "the front sends new connections to slot " + fresh.name + " on port " +
                                         std::to_string(fresh.port)
                                   : "no front to flip: clients find slot " + fresh.name + " by themselves");

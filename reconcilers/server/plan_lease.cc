@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reconcilers/server/draft.h"
+#include "reconcilers/server/report.h"
 
 namespace lockkeeper::roll {
 namespace {
@@ -108,7 +109,7 @@ HandlerResult DoLease(const Context& c, Draft& d) {
       report.new_holder = fact->holder;
       report.lease_held_at = c.now.wall;
       const Time from = report.old_exited_at.value_or(exit);
-      report.lease_handover_seconds = std::max(0.0, ToSeconds(c.now.wall - from));
+      report.lease_handover_seconds = std::max(0.0, ReportSeconds(c.now.wall - from));
       report.leaderless_seconds = report.lease_handover_seconds;
       d.Say("LeaseHeld", "the controller lease is held by " + fact->holder);
       return StepDone();
@@ -155,7 +156,7 @@ HandlerResult DoProbe(const Context& c, Draft& d) {
   const bool ours = probe.known() && probe->name == c.rec.probe_name;
   if (ours && probe->ready) {
     d.op().report.probe_ready_at = c.now.wall;
-    d.op().report.probe_seconds = std::max(0.0, ToSeconds(c.now.wall - since));
+    d.op().report.probe_seconds = std::max(0.0, ReportSeconds(c.now.wall - since));
     d.Say("ProbeReady", "probe object " + c.rec.probe_name + " is ready");
     return StepDone();
   }

@@ -128,7 +128,7 @@ void LeaveGate(const Context& c, Draft& d) {
   c.EndWait(d.next);
   // A pause in the soak is time that both slots ran on: it is the soak's already.
   const bool soaking = Started(op, kStepSoak) && !Finished(op, kStepSoak);
-  if (!soaking) op.report.gate_seconds = op.report.gate_seconds.value_or(0) + ToSeconds(op.waited - before);
+  if (!soaking) op.report.gate_seconds = op.report.gate_seconds.value_or(0) + ReportSeconds(op.waited - before);
   d.Say("WaitEnded", "goes on after waiting " + SecondsText(op.waited));
 }
 
@@ -173,7 +173,7 @@ HandlerResult DoBackUp(const Context& c, Draft& d) {
       return NotYet(c.Wait("BackingUp", d.message, Milliseconds(100)));
     }
     d.op().report.store_backup = backup->reference;
-    d.op().report.backup_seconds = ToSeconds(c.now.wall - d.op().started[kStepBackUp]);
+    d.op().report.backup_seconds = ReportSeconds(c.now.wall - d.op().started[kStepBackUp]);
     return StepDone();
   }
   if (named && backup->state == BackupFact::State::kFailed) {
@@ -282,7 +282,7 @@ HandlerResult DoDrain(const Context& c, Draft& d) {
   if ((front != nullptr && open == 0) || spread_over || (over && front == nullptr)) {
     RollReport& report = d.op().report;
     report.drained_at = c.now.wall;
-    report.drain_seconds = ToSeconds(c.now.wall - d.op().started[kStepDrain]);
+    report.drain_seconds = ReportSeconds(c.now.wall - d.op().started[kStepDrain]);
     if (front != nullptr) {
       report.drained = CountedSince(d.op().notes["drainedBefore"], front->drained_total);
       report.cut_connections = CountedSince(d.op().notes["cutBefore"], front->cut_total);
@@ -323,7 +323,7 @@ HandlerResult DoSoak(const Context& c, Draft& d) {
     const Duration left = begun ? soak : c.DeadlineLeft(kStepSoak);
     return NotYet(c.Wait("Soaking", SecondsText(left) + " of the soak left", std::min(left, Seconds(1))));
   }
-  d.op().report.soak_seconds = ToSeconds(c.now.wall - d.op().started[kStepSoak]);
+  d.op().report.soak_seconds = ReportSeconds(c.now.wall - d.op().started[kStepSoak]);
   return StepDone();
 }
 
@@ -365,7 +365,7 @@ HandlerResult DoStopOld(const Context& c, Draft& d) {
     if (same && old.actual().sigterm_at != Time{}) report.sigterm_at = old.actual().sigterm_at;
     report.old_exited_at = exited;
     report.old_exit_seconds =
-        std::max(0.0, ToSeconds(exited - report.sigterm_at.value_or(d.op().started[kStepStopOld])));
+        std::max(0.0, ReportSeconds(exited - report.sigterm_at.value_or(d.op().started[kStepStopOld])));
     if (c.s.front.known()) report.open_on_old_at_exit = c.s.front->OpenOn(old.name, old.intent().incarnation);
     d.next.last_exit_at = std::max(d.next.last_exit_at, exited);
     // No way leads back to this start of it; its unit and companions go while the lease is waited for. An outage may

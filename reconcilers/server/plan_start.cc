@@ -3,6 +3,7 @@
 
 #include "reconcilers/server/draft.h"
 #include "reconcilers/server/render.h"
+#include "reconcilers/server/report.h"
 
 namespace lockkeeper::roll {
 namespace {
@@ -277,7 +278,7 @@ HandlerResult DoReady(const Context& c, Draft& d) {
   RollReport& report = d.op().report;
   report.ready_at = entry.ready_at;
   const Time go = fresh.actual().started_at == Time{} ? d.op().finished[kStepStart] : fresh.actual().started_at;
-  report.start_to_ready_seconds = std::max(0.0, ToSeconds(entry.ready_at - go));
+  report.start_to_ready_seconds = std::max(0.0, ReportSeconds(entry.ready_at - go));
   d.Say("Ready", "slot " + fresh.name + " is ready on port " + std::to_string(fresh.port) + " with build " +
                      entry.intent.build.version);
   return StepDone();

@@ -49,16 +49,18 @@ Duration Covered(std::vector<Span> spans) {
 
 }  // namespace
 
+double RoundedToMs(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+
 void CloseReport(OperationRecord& op, Time now) {
   RollReport& r = op.report;
   r.started_at = At(op.started, kStepAdmit).value_or(now);
   r.done_at = now;
-  r.total_seconds = ToSeconds(now - *r.started_at);
+  r.total_seconds = ReportSeconds(now - *r.started_at);
   // Of a roll that was undone nobody could say what was work and what was the wait for its failure.
   if (op.undoing) return;
   // Waits for a person lie beside the others: no deadline runs in them.
   const double named = ToSeconds(Covered(NamedWaits(op))) + r.gate_seconds.value_or(0);
-  r.overhead_seconds = std::round(std::max(0.0, *r.total_seconds - named) * 1e6) / 1e6;
+  r.overhead_seconds = RoundedToMs(std::max(0.0, *r.total_seconds - named));
 }
 
 }  // namespace lockkeeper::roll

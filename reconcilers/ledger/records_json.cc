@@ -77,11 +77,11 @@ LK_RECORD(OperationRecord, F(kind), F(ns), F(name), F(uid), F(spec_hash), F(roll
           F(requested_by), F(from), F(to), F(outage), F(target), F(spec), F(step), F(deadlines), F(started),
           F(finished), F(notes), F(approved), F(abort), F(abandon), F(paused), F(waiting_since), F(waited), F(undoing),
           F(failure_reason), F(failure_message), F(failure_is_the_builds), F(undo_errors), F(flipped_back),
-          F(emergency_flip), F(report), F(rendered), F(failed_step), F(roll_outcome), F(root_generation),
+          F(emergency_flip), F(checks), F(report), F(rendered), F(failed_step), F(roll_outcome), F(root_generation),
           F(roll_generation))
 LK_RECORD(OutcomeRecord, F(kind), F(ns), F(name), F(uid), F(spec_hash), F(server), F(version), F(outcome), F(reason),
           F(message), F(requested_by), F(started_at), F(finished_at), F(report), F(failed_step), F(steps_started),
-          F(steps_finished))
+          F(steps_finished), F(previous_version), F(steps_skipped), F(checks), F(steps_ahead))
 LK_RECORD(RejectedEntry, F(version), F(exec_sha256), F(reason), F(at))
 LK_RECORD(ServerRecord, F(key), F(uid), F(generation), F(spec), F(deleting), F(stopped), F(released), F(active),
           F(hold), F(incarnations), F(slots), F(store_url), F(member_token_of), F(installed), F(harvested),

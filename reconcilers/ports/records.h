@@ -134,6 +134,7 @@ struct OperationRecord {
   std::vector<std::string> undo_errors;
   bool flipped_back = false;            // rule B used
   bool emergency_flip = false;          // rule A's flip used
+  std::vector<PreflightCheck> checks;   // as the finished preflight left them
   RollReport report;                    // the report as far as known
   std::optional<SlotIntent> rendered;   // the new slot's frozen rendering, before it becomes the slot's intent
   std::string failed_step;              // the step that the failure ended
@@ -153,6 +154,11 @@ struct OutcomeRecord {
   std::optional<RollReport> report;
   std::string failed_step;
   std::map<std::string, Time> steps_started, steps_finished;
+  std::string previous_version;            // what ran when it began
+  std::vector<std::string> steps_skipped;  // finished with nothing to do
+  // Not in ServerRecord.history: that is written at each step.
+  std::vector<PreflightCheck> checks;
+  std::vector<PlanStep> steps_ahead;  // of mode Preflight
   bool operator==(const OutcomeRecord&) const = default;
 };
 

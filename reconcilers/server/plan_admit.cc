@@ -89,6 +89,8 @@ void ReadControls(OperationRecord& op, const Candidate& x) {
 }
 
 void AddHistory(ServerRecord& rec, OutcomeRecord outcome) {
+  outcome.checks.clear();
+  outcome.steps_ahead.clear();
   rec.history.insert(rec.history.begin(), std::move(outcome));
   if (rec.history.size() > kHistory) rec.history.resize(kHistory);
 }
@@ -197,6 +199,13 @@ OutcomeRecord OutcomeOf(const Context& c, const OperationRecord& op, Outcome out
   out.failed_step = op.failed_step;
   out.steps_started = op.started;
   out.steps_finished = op.finished;
+  const auto from_version = op.notes.find(kFromVersion);
+  if (from_version != op.notes.end()) out.previous_version = from_version->second;
+  for (const auto& [step, at] : op.finished) {
+    if (!StepApplies(step, op, c.spec)) out.steps_skipped.push_back(step);
+  }
+  out.checks = op.checks;
+  if (op.spec.mode == OperationMode::kPreflight) out.steps_ahead = StepsAhead(c);
   return out;
 }
 

@@ -9,6 +9,7 @@
 namespace lockkeeper::roll {
 namespace {
 
+constexpr size_t kKeptBytes = 400;        // of a check's message in the ledger, which keeps it for ever
 constexpr int64_t kFreeBytes = 64 << 20;  // what a slot's logs and a ledger commit need to be safe
 
 Check Make(std::string name, CheckState state, std::string field, std::string message) {
@@ -162,6 +163,17 @@ Check ActiveSlotKnown(const Context& c) {
   return OnHost("ActiveSlotKnown", reason::kLedgerLost, "", "the ledger does not record slot " + c.op->from, {});
 }
 
+// The checks as the ledger keeps them.
+std::vector<PreflightCheck> Kept(std::vector<PreflightCheck> checks) {
+  for (PreflightCheck& check : checks) {
+    if (check.message.size() <= kKeptBytes) continue;
+    size_t end = kKeptBytes - 3;
+    while (end > 0 && (static_cast<unsigned char>(check.message[end]) & 0xC0) == 0x80) --end;
+    check.message = check.message.substr(0, end) + "...";
+  }
+  return checks;
+}
+
 }  // namespace
 
 Fact<HostBuild> TargetBuild(const Context& c) {
@@ -310,6 +322,7 @@ HandlerResult DoPreflight(const Context& c, Draft& d) {
     plan.steps_ahead = StepsAhead(c);
     return plan;
   };
+  const auto keep = [&] { d.op().checks = Kept(shown); };
   const std::string release = c.Note("release");
   if (!release.empty() && c.s.release.absent()) {
     return NotYet(with_checks(
@@ -317,11 +330,13 @@ HandlerResult DoPreflight(const Context& c, Draft& d) {
   }
   if (c.op->spec.mode == OperationMode::kPreflight && (pending.empty() || by_spec)) {
     const bool good = failed.empty();
+    keep();
     return Final(with_checks(Finish(c, std::move(d.next), good ? Outcome::kSucceeded : Outcome::kFailed,
                                     good ? "PreflightPassed" : "PreflightFailed",
                                     good ? "every precondition holds; nothing was changed" : failed)));
   }
   if (by_spec && c.op->kind != kKindInstall) {
+    keep();
     return Final(with_checks(Fail(c, std::move(d.next), kStepPreflight, {"PreflightFailed", failed})));
   }
   if (!failed.empty()) return NotYet(with_checks(c.Stall(first, failed, std::move(actions))));
@@ -334,6 +349,7 @@ HandlerResult DoPreflight(const Context& c, Draft& d) {
     return wait;
   }
   LeaveGate(c, d);
+  keep();
   return StepDone();
 }
 

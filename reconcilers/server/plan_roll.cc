@@ -102,6 +102,7 @@ RuleResult CarryTheOperationOn(const Context& c) {
     if (!d.dirty) return std::move(result.plan);
     Plan plan = c.Do(std::move(d.next), d.reason, d.message);
     plan.checks = std::move(result.plan->checks);
+    plan.steps_ahead = std::move(result.plan->steps_ahead);
     return plan;
   }
   return {};

@@ -139,8 +139,10 @@ RollStatus SummarizeRoll(const StatusInput& in, const RollStatus& before, int64_
     if (in.plan.for_a_person) line.state = StepState::kWaiting;
     if (in.plan.waiting) line.message = in.plan.message;
   }
-  out.checks = in.plan.checks.empty() ? before.checks : in.plan.checks;
-  out.plan = in.plan.steps_ahead.empty() ? before.plan : in.plan.steps_ahead;
+  // Until the preflight has ended each pass finds them anew; one that did something else first goes on telling them.
+  const bool preflight = !Finished(op, kStepPreflight);
+  out.checks = !in.plan.checks.empty() ? in.plan.checks : preflight ? before.checks : op.checks;
+  out.plan = !in.plan.steps_ahead.empty() ? in.plan.steps_ahead : preflight ? before.plan : std::vector<PlanStep>{};
   out.next_actions = in.plan.next_actions;
   Progress progress;
   progress.step = op.undoing ? "Undo" : std::string(current);
@@ -231,13 +233,13 @@ RollStatus SummarizeEnded(const OutcomeRecord& o, const RollStatus& before, int6
   out.phase = PhaseOf(o.outcome);
   out.outcome = o.outcome;
   out.version = o.version;
-  out.previous_version = before.previous_version;
+  out.previous_version = o.previous_version;
   out.requested_by = o.requested_by;
   if (o.outcome != Outcome::kSucceeded) out.error = o.message;
   if (o.report) out.report = *o.report;
   out.finished_at = o.finished_at;
-  out.checks = before.checks;
-  out.plan = before.plan;
+  out.checks = o.checks;
+  out.plan = o.steps_ahead;
   OperationRecord op;
   op.from = out.report.from;
   op.outage = out.report.planned_outage.value_or(false);
@@ -245,15 +247,11 @@ RollStatus SummarizeEnded(const OutcomeRecord& o, const RollStatus& before, int6
                                   o.steps_started.at(kStepStopOld) < o.steps_started.at(kStepDrain)
                               ? StopOrder::kStopThenDrain
                               : StopOrder::kDrainThenStop;
-  out.steps = StepLines(StepsOf(op, order), o.steps_started, o.steps_finished, o.failed_step, o.message,
-                        [](std::string_view) { return true; });
-  // Which steps had nothing to do is known while it runs.
+  out.steps = StepLines(
+      StepsOf(op, order), o.steps_started, o.steps_finished, o.failed_step, o.message, [&](std::string_view step) {
+        return std::find(o.steps_skipped.begin(), o.steps_skipped.end(), step) == o.steps_skipped.end();
+      });
   for (RollStep& line : out.steps) {
-    for (const RollStep& was : before.steps) {
-      if (was.name == line.name && was.state == StepState::kSkipped && line.state == StepState::kDone) {
-        line.state = StepState::kSkipped;
-      }
-    }
     if (line.state == StepState::kRunning) line.state = StepState::kSkipped;
   }
   const std::string_view why = applied_before ? reason::kAlreadyApplied : std::string_view(o.reason);

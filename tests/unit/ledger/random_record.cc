@@ -99,6 +99,7 @@ OperationRecord RandomRecord::Operation() {
   if (Coin()) o.waiting_since = Now{At(), Duration(Number()), Text()};
   o.waited = Duration(Number());
   o.undo_errors = Many<std::string>([&] { return Text(); });
+  o.checks = Many<PreflightCheck>([&] { return PreflightCheck{Text(), CheckState::kPassed, Text(), Text(), {}}; });
   o.report.from = "blue";
   o.report.started_at = At();
   if (Coin()) o.rendered = Intent();
@@ -124,6 +125,10 @@ OutcomeRecord RandomRecord::Outcome() {
   }
   o.steps_started = Map<Time>([&] { return At(); });
   o.steps_finished = Map<Time>([&] { return At(); });
+  o.previous_version = Text();
+  o.steps_skipped = Many<std::string>([&] { return Text(); });
+  o.checks = Many<PreflightCheck>([&] { return PreflightCheck{Text(), CheckState::kFailed, Text(), Text(), {}}; });
+  o.steps_ahead = Many<PlanStep>([&] { return PlanStep{Text(), Text(), 0.5, {}}; });
   return o;
 }
 

@@ -37,6 +37,16 @@ TEST(RecordsJsonTest, AFreshRecordIsSmall) {
   EXPECT_EQ(RecordToJson(record).Dump(), R"({"key":{"ns":"default","name":"kcp"}})");
 }
 
+TEST(RecordsJsonTest, AnOutcomeOfBeforeItKeptItsChecksIsReadAsItIs) {
+  const Result<OutcomeRecord> old =
+      OutcomeFromJson(*Json::Parse(R"({"kind":"Roll","name":"r1","outcome":"Succeeded"})"));
+  ASSERT_TRUE(old.ok()) << old.status().ToString();
+  EXPECT_EQ(old->name, "r1");
+  EXPECT_EQ(old->outcome, Outcome::kSucceeded);
+  EXPECT_TRUE(old->checks.empty());
+  EXPECT_TRUE(old->steps_ahead.empty());
+}
+
 TEST(RecordsJsonTest, AMemberOfAnotherTypeIsCorruptAndNamed) {
   const Result<ServerRecord> record = RecordFromJson(*Json::Parse(R"({"slots":{"blue":{"actual":{"port":"x"}}}})"));
   EXPECT_EQ(record.code(), Code::kCorrupt);

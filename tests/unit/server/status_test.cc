@@ -165,6 +165,76 @@ TEST(RollStatus, the_previous_version_is_what_ran_when_the_roll_began) {
   EXPECT_EQ(SummarizeRoll({s, plan, now, Status::Ok()}, RollStatus{}, 1).previous_version, "v1");
 }
 
+// What the commit of a plan leaves in the ledger for ever.
+OutcomeRecord OutcomeIn(const Plan& plan) {
+  const Commit* commit = plan.step ? std::get_if<Commit>(&plan.step->action) : nullptr;
+  return commit != nullptr && commit->outcome ? *commit->outcome : OutcomeRecord{};
+}
+
+// Its last pass may never be mirrored, and a status may be wiped: the ledger knows it all.
+TEST(RollStatus, what_a_preflight_found_and_would_do_is_told_from_its_outcome_alone) {
+  ASnapshot a;
+  a.Rolling(kStepAdmit).op().spec.mode = OperationMode::kPreflight;
+  const Plan plan = Decide(a.Take(), TestNow());
+  const OutcomeRecord outcome = OutcomeIn(plan);
+  ASSERT_EQ(outcome.reason, "PreflightPassed");
+  const RollStatus status = SummarizeEnded(outcome, RollStatus{}, 1, TestNow(), false);
+  EXPECT_GT(status.checks.size(), 5u);
+  EXPECT_EQ(status.checks, plan.checks);
+  EXPECT_GT(status.plan.size(), 5u);
+  EXPECT_EQ(status.plan, plan.steps_ahead);
+}
+
+TEST(RollStatus, what_the_preflight_of_a_roll_found_stays_told_from_the_record_alone) {
+  ASnapshot a;
+  a.Rolling(kStepAdmit);
+  const Plan plan = Decide(a.Take(), TestNow());
+  ASSERT_NE(Committed(plan), nullptr);
+  a.rec() = *Committed(plan);
+  ASSERT_TRUE(Finished(a.op(), kStepPreflight));
+  const Snapshot s = a.Take();
+  const Now now = TestNow();
+  EXPECT_GT(SummarizeRoll({s, Plan{}, now, Status::Ok()}, RollStatus{}, 1).checks.size(), 5u);
+}
+
+TEST(RollStatus, what_ended_is_told_alike_whatever_was_told_of_it_before) {
+  ASnapshot a;
+  a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepRetire).GreenRecorded();
+  a.op().notes[kFromVersion] = "v1";
+  a.rec().slots.erase("blue");
+  const OutcomeRecord outcome = OutcomeIn(Decide(a.Take(), TestNow()));
+  ASSERT_EQ(outcome.outcome, Outcome::kSucceeded);
+  const RollStatus status = SummarizeEnded(outcome, RollStatus{}, 1, TestNow(), false);
+  EXPECT_EQ(status.previous_version, "v1");
+  bool skipped = false;
+  for (const RollStep& step : status.steps) skipped = skipped || step.state == StepState::kSkipped;
+  EXPECT_TRUE(skipped) << "no backup was taken, no gate was given";
+  const Snapshot s = a.Take();
+  const Now now = TestNow();
+  const RollStatus running = SummarizeRoll({s, Plan{}, now, Status::Ok()}, RollStatus{}, 1);
+  RollStatus after = SummarizeEnded(outcome, running, 1, TestNow(), false);
+  after.conditions = status.conditions;  // their times are carried
+  EXPECT_EQ(after, status);
+}
+
+// Outcomes are kept for ever, and the record of a Server is written at each step.
+TEST(RollStatus, only_a_preflight_keeps_its_plan_and_the_record_keeps_neither) {
+  ASnapshot look;
+  look.Rolling(kStepAdmit).op().spec.mode = OperationMode::kPreflight;
+  look.rec().spec.seed.emplace();
+  look.s().files.missing_shared = std::vector<std::string>(1000, "a-file-that-is-not-there");
+  const Plan looked = Decide(look.Take(), TestNow());
+  ASSERT_EQ(OutcomeIn(looked).reason, "PreflightFailed");
+  for (const PreflightCheck& check : OutcomeIn(looked).checks) EXPECT_LE(check.message.size(), 400u) << check.name;
+  ASSERT_NE(Committed(looked), nullptr);
+  EXPECT_TRUE(Committed(looked)->history.at(0).checks.empty());
+  EXPECT_TRUE(Committed(looked)->history.at(0).steps_ahead.empty());
+  ASnapshot roll;
+  roll.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepRetire).GreenRecorded();
+  roll.rec().slots.erase("blue");
+  EXPECT_TRUE(OutcomeIn(Decide(roll.Take(), TestNow())).steps_ahead.empty());
+}
+
 // Two waits that lie over one another are taken away once.
 TEST(Report, overhead_is_the_total_less_the_time_in_which_anything_was_waited_for) {
   const Time t0 = TestNow().wall;

@@ -373,10 +373,12 @@ class Cache::Impl {
   bool synced_ LK_GUARDED_BY(mutex_) = false;
 };
 
-Cache::Cache(Resource resource, std::string namespace_scope, std::function<bool(const CachedObject&)> selects)
+Cache::Cache(Resource resource, std::string namespace_scope, std::function<bool(const CachedObject&)> selects,
+             Trim trim)
     : resource_(std::move(resource)),
       namespace_(std::move(namespace_scope)),
       selects_(std::move(selects)),
+      trim_(std::move(trim)),
       impl_(std::make_unique<Impl>(resource_.GroupResource())) {}
 Cache::~Cache() = default;
 
@@ -399,12 +401,28 @@ bool Cache::WaitForVersion(const std::string& resource_version, Duration timeout
   return impl_->WaitForVersion(resource_version, timeout);
 }
 Duration Cache::SinceLastActivity() const { return impl_->SinceLastActivity(); }
+ObjectPtr Cache::Make(Json object) const {
+  if (trim_) trim_(object);
+  return CachedObject::Of(std::move(object));
+}
 void Cache::RecordWrite(const Json& object) {
-  ObjectPtr fresh = CachedObject::Of(object);
+  ObjectPtr fresh = Make(object);
   if (fresh->version() < 0) return;  // cannot be compared with what the watch will say
   if (!namespace_.empty() && fresh->key().namespace_ != namespace_) return;
   if (selects_ && !selects_(*fresh)) return;
   impl_->RecordWrite(std::move(fresh));
+}
+Cache::Trim KeepOnly(std::vector<std::pair<std::string, std::string>> members) {
+  return [members = std::move(members)](Json& object) {
+    Json kept = Json::MakeObject();
+    for (const char* whole : {"apiVersion", "kind", "metadata"}) kept.Set(whole, object.Get(whole));
+    if (Json* metadata = kept.Find("metadata"); metadata != nullptr) metadata->Remove("annotations");
+    for (const auto& [group, member] : members) {
+      const Json& value = object.At({group, member});
+      if (!value.IsNull()) kept[group].Set(member, value);
+    }
+    object = std::move(kept);
+  };
 }
 void Cache::RecordDelete(const ObjectKey& key, const std::string& uid) { impl_->RecordDelete(key, uid); }
 void Cache::Replace(std::vector<ObjectPtr> objects, const std::string& resource_version) {

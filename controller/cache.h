@@ -78,10 +78,13 @@ class Cache {
   using Handler = std::function<void(const CacheEvent&)>;
   using Indexer = std::function<std::vector<std::string>(const CachedObject&)>;
 
+  // Takes out of an object what no reader of the cache needs, and leaves metadata's names, versions and owners.
+  using Trim = std::function<void(Json&)>;
+
   // Of one namespace, or of all (""). `selects` says which objects the list and watch give, when selectors leave
-  // some out: our own writes of others are not kept.
+  // some out: our own writes of others are not kept. It sees what `trim` left.
   explicit Cache(Resource resource, std::string namespace_scope = "",
-                 std::function<bool(const CachedObject&)> selects = nullptr);
+                 std::function<bool(const CachedObject&)> selects = nullptr, Trim trim = nullptr);
   ~Cache();
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
@@ -117,7 +120,8 @@ class Cache {
   void RecordWrite(const Json& object);
   void RecordDelete(const ObjectKey& key, const std::string& uid);
 
-  // For the Reflector.
+  // For the Reflector: an object as it is kept here; then what to do with such.
+  ObjectPtr Make(Json object) const;
   void Replace(std::vector<ObjectPtr> objects, const std::string& resource_version);
   void Apply(WatchEventType type, ObjectPtr object);
   void Bookmark(const std::string& resource_version);
@@ -127,8 +131,13 @@ class Cache {
   const Resource resource_;
   const std::string namespace_;
   const std::function<bool(const CachedObject&)> selects_;
+  const Trim trim_;
   std::unique_ptr<Impl> impl_;
 };
+
+// For a cache whose readers ask only for names, owners and a few members: metadata without its annotations, and these
+// members of others ({"spec", "serverRef"}).
+Cache::Trim KeepOnly(std::vector<std::pair<std::string, std::string>> members);
 
 // Api that tells caches of each write that went through it.
 class WriteThroughApi : public Api {

@@ -1,6 +1,7 @@
 #include "controller/event_correlator.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace lockkeeper {
 
@@ -11,9 +12,11 @@ std::string ObjectOf(const EventNote& note) {
   return t.api_version + "\n" + t.kind + "\n" + t.key.namespace_ + "\n" + t.key.name + "\n" + t.uid;
 }
 
+EventCorrelator::Key KeyOf(const std::string& text) { return std::hash<std::string>()(text); }
+
 }  // namespace
 
-EventCorrelator::State& EventCorrelator::Touch(const std::string& key, bool* fresh) {
+EventCorrelator::State& EventCorrelator::Touch(Key key, bool* fresh) {
   auto it = states_.find(key);
   *fresh = it == states_.end();
   if (*fresh) {
@@ -36,7 +39,7 @@ EventCorrelator::Decision EventCorrelator::Decide(EventNote note) {
   const std::string type = note.type == EventType::kWarning ? "Warning" : "Normal";
 
   // An object may burst, then only trickle. Warnings have a bucket of their own.
-  State& bucket = Touch("spam\n" + object + "\n" + type, &fresh);
+  State& bucket = Touch(KeyOf("spam\n" + object + "\n" + type), &fresh);
   if (fresh) {
     bucket.tokens = options_.spam_burst;
   } else {
@@ -48,10 +51,10 @@ EventCorrelator::Decision EventCorrelator::Decide(EventNote note) {
   bucket.tokens -= 1;
 
   const std::string similar_key = "similar\n" + object + "\n" + type + "\n" + note.reason;
-  State& similar = Touch(similar_key, &fresh);
+  State& similar = Touch(KeyOf(similar_key), &fresh);
   std::erase_if(similar.messages, [&](const auto& m) { return note.time - m.second > options_.similar_window; });
-  similar.messages[note.message] = note.time;
-  out.key = "exact\n" + object + "\n" + type + "\n" + note.reason + "\n" + note.message;
+  similar.messages[KeyOf(note.message)] = note.time;
+  out.key = KeyOf("exact\n" + object + "\n" + type + "\n" + note.reason + "\n" + note.message);
   if (similar.messages.size() > static_cast<size_t>(options_.max_similar)) {
     // The newest message is kept; which of the old ones fall out does not matter.
     while (similar.messages.size() > static_cast<size_t>(options_.max_similar) + 1) {
@@ -59,7 +62,7 @@ EventCorrelator::Decision EventCorrelator::Decide(EventNote note) {
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
       similar.messages.erase(oldest);
     }
-    out.key = "combined\n" + similar_key;
+    out.key = KeyOf("combined\n" + similar_key);
     note.message = "(combined from similar events): " + note.message;
   }
 
@@ -72,12 +75,12 @@ EventCorrelator::Decision EventCorrelator::Decide(EventNote note) {
   return out;
 }
 
-void EventCorrelator::Written(const std::string& key, const EventRecord& record) {
+void EventCorrelator::Written(Key key, const EventRecord& record) {
   bool fresh = false;
   Touch(key, &fresh).record = record;
 }
 
-void EventCorrelator::Forget(const std::string& key) {
+void EventCorrelator::Forget(Key key) {
   const auto it = states_.find(key);
   if (it != states_.end()) it->second.record = EventRecord();
 }

@@ -2,6 +2,7 @@
 // Purpose: the pure part of events.h, with client-go's figures. Ownership: a value. Threads: one. Failure: none.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <map>
 #include <string>
@@ -28,33 +29,36 @@ struct EventRecord {
 
 class EventCorrelator {
  public:
+  // Of what an event is, whole: 64 bits, so that thousands of them cost nothing. Two that fall together would share a
+  // count, once in some 10^12 tables.
+  using Key = uint64_t;
   explicit EventCorrelator(const EventWriterOptions& options) : options_(options) {}
 
   struct Decision {
     enum class Kind { kDrop, kCreate, kPatch } kind = Kind::kDrop;
     EventNote note;      // its message may be the combined one
-    std::string key;     // for Written
+    Key key = 0;         // for Written
     EventRecord record;  // with the count to write
   };
   Decision Decide(EventNote note);
   // What was written under that key; or that the object is gone and the next must be a create.
-  void Written(const std::string& key, const EventRecord& record);
-  void Forget(const std::string& key);
+  void Written(Key key, const EventRecord& record);
+  void Forget(Key key);
 
  private:
   struct State {
-    EventRecord record;                    // by exact event
-    std::map<std::string, Time> messages;  // by similar events: distinct messages in the window
-    double tokens = 0;                     // by object
+    EventRecord record;            // by exact event
+    std::map<Key, Time> messages;  // by similar events: distinct messages in the window
+    double tokens = 0;             // by object
     Time refilled{};
-    std::list<std::string>::iterator age;
+    std::list<Key>::iterator age;
   };
   // The state under `key`, made when absent; the least recently used goes beyond the limit.
-  State& Touch(const std::string& key, bool* fresh);
+  State& Touch(Key key, bool* fresh);
 
   const EventWriterOptions options_;
-  std::unordered_map<std::string, State> states_;
-  std::list<std::string> ages_;  // oldest first
+  std::unordered_map<Key, State> states_;
+  std::list<Key> ages_;  // oldest first
 };
 
 }  // namespace lockkeeper

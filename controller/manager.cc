@@ -144,7 +144,7 @@ class Manager::Impl {
   Cache& AddCache(const Resource& resource, CacheOptions options) {
     Held& held = *caches_.emplace_back(std::make_unique<Held>());
     held.required = options.required;
-    held.cache = std::make_unique<Cache>(resource, options.namespace_, options.selects);
+    held.cache = std::make_unique<Cache>(resource, options.namespace_, options.selects, options.trim);
     options.reflector.metrics = &metrics_;
     held.reflector = std::make_unique<Reflector>(inner_, *held.cache, options.reflector);
     held.worker = std::make_unique<Worker>("reflector of " + resource.GroupResource(),

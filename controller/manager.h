@@ -29,6 +29,7 @@ struct CacheOptions {
   std::string namespace_{};  // "" : all
   // Which objects the selectors of `reflector` give; needed with them (see Cache).
   std::function<bool(const CachedObject&)> selects{};
+  Cache::Trim trim{};
   ReflectorOptions reflector{};
   bool required = true;  // start and readiness wait for it
 };

@@ -109,7 +109,7 @@ class Reflector::Impl {
     // From the watch cache a list comes whole; a limit would send it to the store.
     if (options.resource_version.empty() || options.resource_version == "0") options.limit = options_.page_size;
     std::vector<ObjectPtr> objects;
-    const auto keep = [&objects](Json item) { objects.push_back(CachedObject::Of(std::move(item))); };
+    const auto keep = [&](Json item) { objects.push_back(cache_.Make(std::move(item))); };
     std::string version;
     while (true) {
       auto page = api_.ListEach(cache_.resource(), cache_.namespace_scope(), options, keep);
@@ -268,7 +268,7 @@ class Reflector::Impl {
     if (event.type == WatchEventType::kBookmark) {
       cache_.Bookmark(version);
     } else {
-      cache_.Apply(event.type, CachedObject::Of(std::move(event.object)));
+      cache_.Apply(event.type, cache_.Make(std::move(event.object)));
     }
     return {};
   }
@@ -304,7 +304,7 @@ class Reflector::Impl {
             ClearError();
             return true;
           }
-          ObjectPtr object = CachedObject::Of(std::move(event.object));
+          ObjectPtr object = cache_.Make(std::move(event.object));
           if (event.type == WatchEventType::kDeleted) {
             initial.erase(object->key());
           } else {

@@ -90,7 +90,7 @@ class Agent::Impl {
   void WireWakeUps();
   void WakeAll();
   Controller& Add(const char* name, int workers, ReconcileFunction reconcile);
-  Cache& AddCache(const Resource& resource);
+  Cache& AddCache(const Resource& resource, Cache::Trim trim = nullptr);
   roll::LedgerVerdict Trouble() const;
   // A pass that does nothing, and is made again in a second, while `barred` says so.
   static ReconcileFunction Unless(std::function<bool()> barred, ReconcileFunction pass);
@@ -164,8 +164,9 @@ Status Agent::Impl::OpenHost() {
   return SweepReleases(releases);
 }
 
-Cache& Agent::Impl::AddCache(const Resource& resource) {
+Cache& Agent::Impl::AddCache(const Resource& resource, Cache::Trim trim) {
   CacheOptions options;
+  options.trim = std::move(trim);
   // The API may be what is being rolled, or away: the host's work never waits for it.
   options.required = false;
   return manager_.AddCache(resource, std::move(options));
@@ -173,11 +174,12 @@ Cache& Agent::Impl::AddCache(const Resource& resource) {
 
 void Agent::Impl::AddCaches() {
   servers_ = &AddCache(ResourceOf<Server>());
-  rolls_ = &AddCache(ResourceOf<Roll>());
-  upgrades_ = &AddCache(ResourceOf<Upgrade>());
+  rolls_ = &AddCache(ResourceOf<Roll>(), CachedObjects::TrimSettled);
+  upgrades_ = &AddCache(ResourceOf<Upgrade>(), CachedObjects::TrimSettled);
   fronts_ = &AddCache(ResourceOf<Front>());
-  releases_ = &AddCache(ResourceOf<Release>());
-  backups_ = &AddCache(ResourceOf<StoreBackup>());
+  // These only wake their reconcilers.
+  releases_ = &AddCache(ResourceOf<Release>(), KeepOnly({{"spec", "host"}}));
+  backups_ = &AddCache(ResourceOf<StoreBackup>(), KeepOnly({}));
   objects_ = std::make_unique<CachedObjects>(*servers_, *fronts_, *upgrades_, *rolls_);
 }
 

@@ -12,22 +12,20 @@
 
 namespace lockkeeper {
 
-// Objects of a cache as their types, decoded once for each version: a pass reads every operation that a Server ever
-// had, and taking 100 of them apart cost more than all the rest of it.
+// Objects of a cache as their types, decoded once for each version: a pass reads them all.
 template <typename T>
 class DecodedObjects {
  public:
   Result<T> Of(const ObjectPtr& object, const Cache& cache);
 
  private:
-  static constexpr size_t kSpare = 64;  // of what is gone from the cache
-
   struct Entry {
     ObjectPtr object;
     T decoded;
   };
   Mutex mutex_;
   std::map<ObjectKey, Entry> entries_ LK_GUARDED_BY(mutex_);
+  size_t look_at_ LK_GUARDED_BY(mutex_) = 64;  // so many entries, and those the cache has left behind go
 };
 
 class CachedObjects : public roll::Objects {
@@ -37,11 +35,17 @@ class CachedObjects : public roll::Objects {
 
   Result<Server> GetServer(const ObjectKey& key) override;
   Result<Front> GetFront(const ObjectKey& key) override;
+  // Without those that are settled, which no pass has anything to do with: a Server may have had hundreds. The one
+  // that the Server's status names as in flight is there in any case.
   Result<std::vector<Upgrade>> UpgradesOf(const ObjectKey& server) override;
   Result<std::vector<Roll>> RollsOf(const ObjectKey& server) override;
 
   // The Server that an Upgrade or Roll speaks of.
   static ObjectKey ServerOf(const CachedObject& operation);
+  // An Upgrade or Roll that has ended, holds no finalizer, and neither goes nor is to be removed after a time.
+  static bool Settled(const Json& operation);
+  // Of one that is settled the caches keep what it was and how it ended, not how it went.
+  static void TrimSettled(Json& operation);
 
  private:
   Cache& servers_;

@@ -88,8 +88,16 @@ class Fleet::Impl {
     return out;
   }
 
+  // A cache that only wakes and finds: the reconciler reads what it decides on from the API, and of all that is ever
+  // kept there the caches hold a few hundred bytes each.
+  Cache& AddNames(const Resource& resource, std::vector<std::pair<std::string, std::string>> members = {}) {
+    CacheOptions options;
+    options.trim = KeepOnly(std::move(members));
+    return manager_.AddCache(resource, std::move(options));
+  }
+
   void AddCaches() {
-    upgrades_ = &manager_.AddCache(ResourceOf<Upgrade>());
+    upgrades_ = &AddNames(ResourceOf<Upgrade>(), {{"spec", "serverRef"}, {"status", "outcome"}});
     upgrades_->AddIndex(kByServer, [](const CachedObject& object) -> std::vector<std::string> {
       const Json json = object.Parse();
       const bool settled = json.At({"status", "outcome"}).IsString() && json.At({"metadata", "finalizers"}).empty();
@@ -100,9 +108,9 @@ class Fleet::Impl {
     servers_->AddIndex(kByHost, [](const CachedObject& object) -> std::vector<std::string> {
       return {object.Parse().At({"spec", "host"}).AsString()};
     });
-    rolls_ = &manager_.AddCache(ResourceOf<Roll>());
-    releases_ = &manager_.AddCache(ResourceOf<Release>());
-    backups_ = &manager_.AddCache(ResourceOf<StoreBackup>());
+    rolls_ = &AddNames(ResourceOf<Roll>());
+    releases_ = &AddNames(ResourceOf<Release>(), {{"spec", "serverRef"}});
+    backups_ = &AddNames(ResourceOf<StoreBackup>());
     CacheOptions system;
     system.namespace_ = kSystemNamespace;
     leases_ = &manager_.AddCache(ResourceOf<Lease>(), std::move(system));

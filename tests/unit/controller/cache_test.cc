@@ -194,5 +194,23 @@ TEST(WriteThroughApiTest, EveryWriteIsSeenByTheCacheOfItsResource) {
   EXPECT_EQ(other.size(), 0u);
 }
 
+TEST(CacheTrim, WhatNoReaderNeedsIsKeptNeitherOfAListNorOfAnOwnWrite) {
+  Cache cache(kThings, "", nullptr, KeepOnly({{"spec", "host"}}));
+  Json thing = Thing("a", 1, "", "x");
+  thing["metadata"].Set("annotations", Json::MakeObject({{"long", "story"}}));
+  thing.Set("spec", Json::MakeObject({{"host", "h"}, {"more", "text"}}));
+  thing.Set("status", Json::MakeObject({{"long", "story"}}));
+  cache.Replace({cache.Make(thing)}, "1");
+  const auto kept = [&] { return cache.Get({"ns", "a"})->Parse(); };
+  EXPECT_EQ(kept().Get("spec"), Json::MakeObject({{"host", "h"}}));
+  EXPECT_FALSE(kept().Has("status"));
+  EXPECT_FALSE(kept().Get("metadata").Has("annotations"));
+  EXPECT_EQ(cache.OwnedBy("uid-x").size(), 1u);
+  thing["metadata"].Set("resourceVersion", "2");
+  cache.RecordWrite(thing);
+  EXPECT_EQ(cache.Get({"ns", "a"})->version(), 2);
+  EXPECT_FALSE(kept().Has("status"));
+}
+
 }  // namespace
 }  // namespace lockkeeper

@@ -83,6 +83,7 @@ Json ServerView(const ServerRecord& r, const Now& now) {
                                 {"version", r.version},
                                 {"hold", r.hold},
                                 {"stopped", r.stopped},
+                                {"released", r.released},
                                 {"degraded", r.degraded_message},
                                 {"slots", std::move(slots)}});
   if (r.operation) {

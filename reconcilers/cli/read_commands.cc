@@ -43,7 +43,26 @@ Status StatusFromAgent(Session& session, const Status& why, const Out& out) {
     }
   }
   out(Table({"SERVER", "SLOT", "STATE", "VERSION", "PID", "PORT", "OPERATION"}, rows));
+  const std::string released = ReleasedText(status->Get("servers").AsArray());
+  if (!released.empty()) out("\n" + released);
   return Status::Ok();
+}
+
+// Views of the Servers that were deleted and run on, by the agent of this host; none when no agent answers.
+std::vector<Json> ReleasedViews(Session& session, bool all_namespaces, const std::string& name,
+                                const std::vector<Server>& known) {
+  std::vector<Json> views;
+  const Result<Json> status = session.agent().Get("/v1/status");
+  if (!status.ok()) return views;
+  for (const Json& view : status->Get("servers").AsArray()) {
+    const std::string &ns = view.Get("namespace").AsString(), &its = view.Get("name").AsString();
+    const bool wanted = view.Get("released").AsBool() && (all_namespaces || ns == session.ns()) &&
+                        (name.empty() || its == name) && std::none_of(known.begin(), known.end(), [&](const Server& s) {
+                          return s.metadata.namespace_ == ns && s.metadata.name == its;
+                        });
+    if (wanted) views.push_back(view);
+  }
+  return views;
 }
 
 // What a watch is about: an Upgrade and its Roll, or a Roll alone.
@@ -92,6 +111,11 @@ Status ShowStatus(Session& session, const std::string& server, bool all_namespac
     LK_ASSIGN_OR_RETURN(const std::string name, ParseServer(server));
     const Result<Server> one = FindServer(**api, session.ns(), name);
     if (!one.ok()) {
+      const std::string released = ReleasedText(ReleasedViews(session, false, name, {}));
+      if (one.code() == Code::kNotFound && !released.empty()) {
+        out(released);
+        return Status::Ok();
+      }
       return one.code() != Code::kNotFound && IsAway(one.status()) ? StatusFromAgent(session, one.status(), out)
                                                                    : one.status();
     }
@@ -100,13 +124,14 @@ Status ShowStatus(Session& session, const std::string& server, bool all_namespac
   }
   const Result<std::vector<Server>> all = List<Server>(**api, all_namespaces ? "" : session.ns());
   if (!all.ok()) return IsAway(all.status()) ? StatusFromAgent(session, all.status(), out) : all.status();
-  if (all->empty()) {
-    out(all_namespaces ? "No Servers. Apply one: kubectl apply -f manifests/samples/\n"
-                       : "No Servers in namespace " + session.ns() +
-                             " (-A: of every namespace). Apply one: kubectl apply -f manifests/samples/\n");
+  const std::string released = ReleasedText(ReleasedViews(session, all_namespaces, "", *all));
+  if (!all->empty()) {
+    out(StatusText(*all, NewsOf(**api, *all), now) + (released.empty() ? "" : "\n" + released));
     return Status::Ok();
   }
-  out(StatusText(*all, NewsOf(**api, *all), now));
+  const std::string none =
+      all_namespaces ? "No Servers." : "No Servers in namespace " + session.ns() + " (-A: of every namespace).";
+  out(none + (released.empty() ? " Apply one: kubectl apply -f manifests/samples/\n" : "\n\n" + released));
   return Status::Ok();
 }
 
@@ -141,7 +166,9 @@ Status ShowHistory(Session& session, const std::string& of_server, int limit, co
             h.requested_by.empty() ? "-" : h.requested_by);
       }
     }
-    if (!found) return NoSuchServer(session.ns(), server);
+    // The ledger keeps the outcomes of one that was deleted and runs on.
+    if (!found && ReleasedViews(session, false, server, {}).empty()) return NoSuchServer(session.ns(), server);
+    if (!found) LK_RETURN_IF_ERROR(from_agent());
   } else if (IsAway(all.status())) {
     LK_RETURN_IF_ERROR(from_agent());
   } else {

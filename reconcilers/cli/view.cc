@@ -205,6 +205,27 @@ std::string ServerText(const Server& s, const std::vector<OperationNews>& news, 
   return text;
 }
 
+std::string ReleasedText(const std::vector<Json>& views) {
+  std::string text;
+  for (const Json& view : views) {
+    if (!view.Get("released").AsBool()) continue;
+    const std::string& name = view.Get("name").AsString();
+    const std::string& ns = view.Get("namespace").AsString();
+    std::string running;
+    for (const Json& slot : view.Get("slots").AsArray()) {
+      const std::string& state = slot.Get("state").AsString();
+      if (state == "Stopped" || state == "Failed") continue;
+      running += std::string(running.empty() ? "" : "; ") + "slot " + slot.Get("name").AsString() + " " +
+                 slot.Get("version").AsString() + ", pid " + std::to_string(slot.Get("pid").AsInt()) + ", port " +
+                 std::to_string(slot.Get("port").AsInt());
+    }
+    text += "  " + ns + "/" + name + ": " + (running.empty() ? "none of its processes runs any more" : running) + "\n";
+    text += "    -> to take it back as it runs: kubectl apply its manifest (same namespace, name and host)\n";
+    if (!running.empty()) text += "    -> to stop it: apply it, then lockkeeper stop " + name + " -n " + ns + "\n";
+  }
+  return text.empty() ? text : "Deleted, but left running on this host (deletionPolicy Orphan):\n" + text;
+}
+
 // Whose controls count: the Upgrade's that made the Roll, else its own.
 std::string OperationName(const Roll& roll) {
   const OwnerReference* owner = roll.metadata.ControllerRef();

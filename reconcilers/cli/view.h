@@ -29,6 +29,9 @@ struct OperationNews {
 
 // The table of `lockkeeper status`, and below it a line for each thing that wants attention with its way out.
 std::string StatusText(const std::vector<Server>& servers, const std::vector<OperationNews>& news, Time now);
+// Servers whose objects were deleted while their processes run on, of the agent's views (/v1/status); what each is, and
+// how to take it back or stop it. "" for none.
+std::string ReleasedText(const std::vector<Json>& views);
 // One Server whole: slots, lease, operation, conditions that are not as they should be, next actions.
 std::string ServerText(const Server& server, const std::vector<OperationNews>& news, Time now);
 

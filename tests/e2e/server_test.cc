@@ -54,6 +54,13 @@ TEST_F(ServerE2e, ADeletedServerRunsOnAndOneThatIsAppliedAgainTakesItUpAndStopEn
   ASSERT_EQ(Delete<Server>(lab_.api(), {"default", "kcp"}), Status::Ok());
   ASSERT_TRUE(WaitUntil([&] { return Get<Server>(lab_.api(), {"default", "kcp"}).code() == Code::kNotFound; }));
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving) << "a pruned object takes no server down";
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"status"}, {"status", "kcp"}}) {
+    const std::string status = lab_.Verb(verb).value_or("");
+    EXPECT_NE(status.find("default/kcp: slot blue v0.32.3, pid " + std::to_string(serving)), std::string::npos)
+        << status;
+    EXPECT_NE(status.find("then lockkeeper stop kcp"), std::string::npos) << status;
+  }
+  EXPECT_NE(lab_.Verb({"history", "kcp"}).value_or("").find("Install"), std::string::npos);
   ASSERT_EQ(Apply("20-server-kcp.yaml"), Status::Ok());
   const Result<Server> again = Await<Server>("kcp", [](const Server& s) { return SaysReady(s); });
   ASSERT_TRUE(again.ok()) << again.status().ToString();

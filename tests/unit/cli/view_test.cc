@@ -48,6 +48,23 @@ TEST(CliView, AStoppedServerIsToldHowItIsStarted) {
   EXPECT_NE(StatusText({s}, {}, kNow).find("-> lockkeeper start kcp -n default\n"), std::string::npos);
 }
 
+TEST(CliView, ADeletedServerThatRunsOnIsShownWithItsProcessAndItsTwoWays) {
+  const auto view = Json::Parse(
+      R"({"namespace":"default","name":"kcp","released":true,"slots":[
+          {"name":"blue","state":"Stopped","version":"v1","pid":7,"port":6441},
+          {"name":"green","state":"Ready","version":"v2","pid":8,"port":6442}]})");
+  ASSERT_TRUE(view.ok());
+  const std::string text = ReleasedText({*view});
+  EXPECT_NE(text.find("default/kcp: slot green v2, pid 8, port 6442\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("blue"), std::string::npos) << text;
+  EXPECT_NE(text.find("-> to take it back as it runs: kubectl apply"), std::string::npos) << text;
+  EXPECT_NE(text.find("-> to stop it: apply it, then lockkeeper stop kcp -n default\n"), std::string::npos) << text;
+}
+
+TEST(CliView, AServerThatIsNotDeletedIsNotShownAsLeftRunning) {
+  EXPECT_EQ(ReleasedText({Json::MakeObject({{"name", "kcp"}, {"released", false}})}), "");
+}
+
 TEST(CliView, AServerThatIsNotReadyForAReasonOfItsSpecSaysIt) {
   Server s = AServer();
   s.status.conditions = {

@@ -179,6 +179,7 @@ Result<Json> MergeKubeconfigs(const std::vector<std::string>& paths, bool must_e
                                   {"contexts", Json::MakeObject()},
                                   {"current-context", ""}});
   std::vector<std::string> seen;
+  std::string files;
   for (const std::string& path : paths) {
     if (path.empty() || std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
     seen.push_back(path);
@@ -186,18 +187,22 @@ Result<Json> MergeKubeconfigs(const std::vector<std::string>& paths, bool must_e
     if (!text.ok() && text.code() == Code::kNotFound && !must_exist) continue;
     if (!text.ok()) return text.status().Annotate("kubeconfig");
     LK_RETURN_IF_ERROR(MergeFile(path, *text, merged));
+    files += (files.empty() ? "" : ":") + path;
   }
+  merged.Set("files", files);
   return merged;
 }
 
 Result<RestConfig> ResolveContext(const Json& merged, const KubeconfigOptions& options) {
   const std::string name = options.context.empty() ? merged.Get("current-context").AsString() : options.context;
   if (name.empty()) {
-    return Status(Code::kInvalid,
-                  "the kubeconfig has no current-context; set one with kubectl config use-context, or name a context");
+    return Status(Code::kInvalid, "kubeconfig " + merged.Get("files").AsString() +
+                                      " has no current-context; set one with kubectl config use-context, or name one "
+                                      "with --context");
   }
   const Json* context = merged.Get("contexts").Find(name);
-  if (context == nullptr) return Status(Code::kNotFound, "the kubeconfig has no context \"" + name + "\"");
+  if (context == nullptr)
+    return Status(Code::kNotFound, "kubeconfig " + merged.Get("files").AsString() + " has no context \"" + name + "\"");
   const std::string origin = context->Get("locationOfOrigin").AsString();
   const std::string& cluster_name = context->Get("cluster").AsString();
   const std::string& user_name = context->Get("user").AsString();
@@ -256,6 +261,10 @@ Result<RestConfig> LoadRestConfig(const KubeconfigOptions& options) {
       const size_t colon = std::min(list->find(':', from), list->size());
       paths.push_back(list->substr(from, colon - from));
       from = colon + 1;
+    }
+    // Any of them may be missing, but not all: nothing says then where the API is.
+    if (std::none_of(paths.begin(), paths.end(), [](const std::string& p) { return !p.empty() && PathExists(p); })) {
+      return Status(Code::kNotFound, "KUBECONFIG names no file that exists: " + *list);
     }
     LK_ASSIGN_OR_RETURN(const Json merged, MergeKubeconfigs(paths, false));
     return ResolveContext(merged, options);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/base/file.h"
+#include "api/server/kcp/faults.h"
 
 namespace lockkeeper::kcp {
 namespace {
@@ -91,6 +92,8 @@ Status WriteBuild(const std::string& self_exe, const std::string& version, const
   if (faults.size() >= sizeof(VersionSection::faults)) {
     return Status(Code::kInvalid, "writing a build: faults are longer than 127 characters");
   }
+  // Else the build would fail only where it is started, with its error in the slot's log.
+  LK_RETURN_IF_ERROR(ParseFaults(faults).status().Annotate("writing a build"));
   LK_ASSIGN_OR_RETURN(std::string file, ReadFile(self_exe));
   LK_ASSIGN_OR_RETURN(const uint64_t offset, FindSection(file, self_exe));
   VersionSection section = {};

@@ -6,7 +6,8 @@
 //            misbehaves can be made on purpose.
 // Ownership: values.
 // Threads:   thread-safe.
-// Failure:   kInvalid for a version or faults that do not fit, kCorrupt for a file without the section, and what
+// Failure:   kInvalid for a version or faults that do not fit or are not known (faults.h), kCorrupt for a file without
+// the section, and what
 //            the file functions answer.
 #pragma once
 

@@ -57,6 +57,15 @@ Status CheckValue(const Knob& knob, const std::string& value) {
   return Status::Ok();
 }
 
+std::string KnownFaults() {
+  std::string text;
+  for (const Knob& knob : kKnobs) {
+    const char* const values[] = {"", "=TIME", "=CLASS", "=MODE"};
+    text += std::string(text.empty() ? "" : ", ") + std::string(knob.name) + values[static_cast<int>(knob.kind)];
+  }
+  return text;
+}
+
 std::string_view Trim(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return {};
@@ -85,7 +94,9 @@ Result<FaultSet> ParseFaults(std::string_view text) {
     const std::string value(equals == std::string_view::npos ? "" : item.substr(equals + 1));
     const auto* knob =
         std::find_if(std::begin(kKnobs), std::end(kKnobs), [&](const Knob& k) { return k.name == name; });
-    if (knob == std::end(kKnobs)) return Status(Code::kInvalid, "unknown fault \"" + std::string(name) + "\"");
+    if (knob == std::end(kKnobs)) {
+      return Status(Code::kInvalid, "unknown fault \"" + std::string(name) + "\"; known are " + KnownFaults());
+    }
     LK_RETURN_IF_ERROR(CheckValue(*knob, value));
     set[std::string(name)] = value;
   }

@@ -55,7 +55,9 @@ int KcpMain(int argc, char** argv) {
     const Status status = WriteBuild("/proc/self/exe", args[1], args[0], args.size() == 3 ? args[2] : "");
     return status.ok() ? 0 : Fail(status);
   }
-  return Fail(Status(Code::kInvalid, "usage: kcp start [flags] | kcp version | kcp write-build OUT VERSION [FAULTS]"));
+  return Fail(Status(Code::kInvalid,
+                     "usage: kcp start [flags] | kcp version | kcp write-build OUT VERSION [FAULTS] (FAULTS: "
+                     "NAME[=VALUE],..., for instance never-ready)"));
 }
 
 }  // namespace lockkeeper::kcp

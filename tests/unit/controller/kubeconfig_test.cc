@@ -91,6 +91,18 @@ TEST_F(KubeconfigTest, AnExplicitPathStandsAloneAndMustExist) {
   EXPECT_EQ(LoadRestConfig(options_)->server, "https://two:6443/clusters/root");
 }
 
+TEST_F(KubeconfigTest, AnErrorNamesTheFilesItSpeaksOf) {
+  const auto said = [&] { return LoadRestConfig(options_).status().message(); };
+  environment_["KUBECONFIG"] = dir_ + "/none:" + dir_ + "/nor-this";
+  EXPECT_EQ(LoadRestConfig(options_).code(), Code::kNotFound);
+  EXPECT_NE(said().find("no file that exists: " + dir_ + "/none:" + dir_ + "/nor-this"), std::string::npos) << said();
+  const std::string empty = Write("empty", "clusters: []\n");
+  environment_["KUBECONFIG"] = dir_ + "/none:" + empty;
+  EXPECT_NE(said().find("kubeconfig " + empty + " has no current-context"), std::string::npos) << said();
+  options_.context = "blue";
+  EXPECT_NE(said().find("kubeconfig " + empty + " has no context \"blue\""), std::string::npos) << said();
+}
+
 TEST_F(KubeconfigTest, InAPodTheServiceAccountComesBeforeTheHomeFile) {
   Write("home/.kube/config", kOne);
   EXPECT_EQ(LoadRestConfig(options_)->server, "https://one:6443");

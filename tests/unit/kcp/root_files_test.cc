@@ -154,6 +154,9 @@ TEST_F(RootFilesTest, ABuildIsRefusedForAWrongVersionAndAForeignFile) {
   for (const std::string& bad : {std::string(), std::string("v 1"), std::string("a/b"), std::string(64, 'v')}) {
     EXPECT_EQ(WriteBuild("/proc/self/exe", bad, out).code(), Code::kInvalid) << bad;
   }
+  const Status unknown = WriteBuild("/proc/self/exe", "v1.0.0", out, "never-redy");
+  EXPECT_EQ(unknown.code(), Code::kInvalid);
+  EXPECT_NE(unknown.message().find("known are never-ready, ready-delay=TIME"), std::string::npos) << unknown.message();
   EXPECT_EQ(WriteBuild("/bin/true", "v1.0.0", out).code(), Code::kCorrupt);
   ASSERT_TRUE(MakeDirs(dir_).ok());
   ASSERT_TRUE(WriteFileAtomic(Path("", "text"), "no program", 0644).ok());

@@ -92,8 +92,8 @@ class Agent::Impl {
   Controller& Add(const char* name, int workers, ReconcileFunction reconcile);
   Cache& AddCache(const Resource& resource, Cache::Trim trim = nullptr);
   roll::LedgerVerdict Trouble() const;
-  // A pass that does nothing, and is made again in a second, while `barred` says so.
-  static ReconcileFunction Unless(std::function<bool()> barred, ReconcileFunction pass);
+  // A pass that does nothing, and is made again after `pause`, while `barred` says so.
+  static ReconcileFunction Unless(std::function<bool()> barred, ReconcileFunction pass, Duration pause = Seconds(1));
   Result<bool> ShuttingDown(const ServerRecord& record, const std::string& slot);
   void Event(const Json& object, bool warning, const std::string& reason, const std::string& message) {
     manager_.recorder().Record(EventTarget::Of(object), warning ? EventType::kWarning : EventType::kNormal, reason,
@@ -195,9 +195,9 @@ roll::LedgerVerdict Agent::Impl::Trouble() const {
   return {};
 }
 
-ReconcileFunction Agent::Impl::Unless(std::function<bool()> barred, ReconcileFunction pass) {
-  return [barred = std::move(barred), pass = std::move(pass)](const Request& key) -> Result<ReconcileResult> {
-    if (barred()) return After(Seconds(1));
+ReconcileFunction Agent::Impl::Unless(std::function<bool()> barred, ReconcileFunction pass, Duration pause) {
+  return [barred = std::move(barred), pass = std::move(pass), pause](const Request& key) -> Result<ReconcileResult> {
+    if (barred()) return After(pause);
     return pass(key);
   };
 }
@@ -293,9 +293,14 @@ void Agent::Impl::AddControllers() {
   // ledger is told of on the Servers.
   const auto no_host = [this] { return !Trouble().reason.empty(); };
   const auto name_taken = [this] { return heartbeat_->Judgement().verdict == HeartbeatVerdict::kHostNameTaken; };
+  // What it mirrors into must have been read first. An API that is away is waited for without a word here: the
+  // reflectors say so.
+  const auto unread = [this] { return !servers_->HasSynced() || !rolls_->HasSynced(); };
   server_control_ = &Add("server", 4, Pass([this](const Request& key) { return server_->Reconcile(key); }));
   server_mirror_ =
-      &Add("server-mirror", 2, Unless(name_taken, Pass([this](const Request& key) { return server_->Mirror(key); })));
+      &Add("server-mirror", 2,
+           Unless(unread, Unless(name_taken, Pass([this](const Request& key) { return server_->Mirror(key); })),
+                  Milliseconds(100)));
   slot_control_ = &Add("slot", 4, Pass([this](const Request& key) { return slot_->Reconcile(key); }));
   slot_mirror_ =
       &Add("slot-mirror", 1, Unless(no_host, Pass([this](const Request& key) { return slot_->Mirror(key); })));

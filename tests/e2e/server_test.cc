@@ -1,5 +1,7 @@
 // What is done to the object of a Server: another version, a restart, deleting it and applying it again.
+#include <algorithm>
 #include <csignal>
+#include <sstream>
 
 #include "tests/e2e/fixture.h"
 
@@ -70,6 +72,32 @@ TEST_F(ServerE2e, ADeletedServerRunsOnAndOneThatIsAppliedAgainTakesItUpAndStopEn
   EXPECT_TRUE(WaitUntil([&] { return Get<Server>(lab_.api(), {"default", "kcp"}).code() == Code::kNotFound; }));
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/"}), 0);
   EXPECT_NE(FindProcess({" front --config", "default.kcp"}), 0) << "the Front is another object";
+}
+
+// Lines of the log from `from` on that say error or warning.
+std::string Troubles(const std::string& log, size_t from) {
+  std::string out;
+  std::istringstream lines(log.substr(std::min(from, log.size())));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("Z error ") != std::string::npos || line.find("Z warning ") != std::string::npos) out += line + "\n";
+  }
+  return out;
+}
+
+TEST_F(ServerE2e, AnInstallAndAStartWithServersLogNoErrorAndNoWarning) {
+  Install(/*single=*/true);
+  EXPECT_EQ(Troubles(lab_.UpLog(), 0), "");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(lab_.Down(SIGTERM).value_or(-1), 0);
+    const size_t before = lab_.UpLog().size();
+    ASSERT_TRUE(lab_.Up().ok());
+    // The mirror has done its work once more when what it watches is as it was.
+    ASSERT_EQ(Patch<Server>("kcp", SpecOf("soakSeconds", i + 1)), Status::Ok());
+    const Result<Server> seen = Await<Server>(
+        "kcp", [](const Server& s) { return s.status.observed_generation == s.metadata.generation && SaysReady(s); });
+    ASSERT_TRUE(seen.ok()) << seen.status().ToString();
+    EXPECT_EQ(Troubles(lab_.UpLog(), before), "");
+  }
 }
 
 }  // namespace

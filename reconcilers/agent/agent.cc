@@ -18,6 +18,7 @@
 #include "reconcilers/host/identity.h"
 #include "reconcilers/ledger/sqlite_ledger.h"
 #include "reconcilers/peer/http_peer.h"
+#include "reconcilers/peer/prompt.h"
 #include "reconcilers/process/process_units.h"
 #include "reconcilers/release/reconciler.h"
 #include "reconcilers/server/reconciler.h"
@@ -108,13 +109,16 @@ class Agent::Impl {
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Units> units_;
   std::unique_ptr<front::FrontAdminClient> fronts_admin_;
+  CancelToken peer_cancel_;
   std::unique_ptr<HttpPeer> peer_;
+  // What a pass over a Server asks, and does not wait for.
+  std::unique_ptr<PromptPeer> prompt_peer_;
+  std::unique_ptr<PromptFront> prompt_fronts_;
   std::unique_ptr<HostFiles> files_;
   std::unique_ptr<ReleaseSource> source_;
   std::unique_ptr<Snapshotter> snapshotter_;
   std::unique_ptr<HeartbeatPoster> heartbeat_;
   std::unique_ptr<AgentSocket> socket_;
-  CancelToken peer_cancel_;
 
   Cache* servers_ = nullptr;
   Cache* rolls_ = nullptr;
@@ -156,6 +160,9 @@ Status Agent::Impl::OpenHost() {
   LK_ASSIGN_OR_RETURN(units_, OpenProcessUnits(std::move(units)));
   fronts_admin_ = std::make_unique<front::FrontAdminClient>(JoinPath(data, "admin"));
   peer_ = std::make_unique<HttpPeer>(clock_, &peer_cancel_);
+  prompt_peer_ = std::make_unique<PromptPeer>(*peer_, clock_);
+  const auto revision = [this] { return ledger_->Info().revision; };
+  prompt_fronts_ = std::make_unique<PromptFront>(*fronts_admin_, revision, clock_);
   files_ = NewHostFiles();
   source_ = NewReleaseSource();
   snapshotter_ = NewSqliteSnapshotter();
@@ -221,8 +228,8 @@ void Agent::Impl::AddReconcilers() {
                             .clock = clock_,
                             .ledger = *ledger_,
                             .units = *units_,
-                            .fronts = *fronts_admin_,
-                            .peer = *peer_,
+                            .fronts = *prompt_fronts_,
+                            .peer = *prompt_peer_,
                             .files = *files_,
                             .host = {options_.host, identity_.hostname, data},
                             .mirror = {}};

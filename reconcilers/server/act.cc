@@ -30,7 +30,8 @@ Status Actor::Act(const Snapshot& s, const Step& step) {
     if (const auto* harvest = std::get_if<HarvestShared>(&step.action)) AddHashes(*harvest, then);
     return Do(s, then);
   }
-  if (!step.otherwise || done.code() == Code::kConflict) return done;
+  // Neither a record that moved nor an answer that has not come yet (kBusy) is a failure of the effect.
+  if (!step.otherwise || done.code() == Code::kConflict || done.code() == Code::kBusy) return done;
   return Do(s, WithError(*step.otherwise, done.message()));
 }
 

@@ -310,7 +310,9 @@ void Observer::ReadPeer(Snapshot& s, const Now& now, Memory& memory) {
         memory.lease_mark = mark;
         memory.lease_since = now;
       }
-      s.lease.unchanged_for = now.boot - memory.lease_since.boot;
+      // Known to stand unchanged up to the reading, which may be of an earlier pass.
+      const Duration age = std::max(Duration::zero(), now.wall - lease.read_at);
+      s.lease.unchanged_for = std::max(Duration::zero(), now.boot - memory.lease_since.boot - age);
     }
   }
   const bool probing = c.op != nullptr && Started(*c.op, kStepProbe) && !Finished(*c.op, kStepProbe);

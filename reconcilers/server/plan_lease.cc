@@ -9,6 +9,7 @@ namespace {
 
 constexpr Duration kProvenDead = Seconds(5);  // without a renewal: client-go's RenewDeadline in kcp
 constexpr Duration kOneRenewal = Seconds(5);
+constexpr Duration kOneQuestion = Seconds(5);  // what a call to the server may take (ports/peer.h)
 
 bool HostIsOurs(const Context& c, const std::string& holder) {
   const size_t cut = holder.rfind('_');
@@ -54,6 +55,34 @@ void Missed(const Context& c, Draft& d, const char* step, const Failure& failure
   }
   (void)c;
   d.Say(failure.reason, failure.message);
+}
+
+// Why the server cannot be asked through its front just now; "" when it can, or when nobody is doing anything about it.
+std::string NotToBeAsked(const Context& c) {
+  const SlotView active = c.Active();
+  if (c.FrontSilent()) return c.FrontSilentPlan().message;
+  const auto repair = c.op->deadlines.find(kActiveRepair);
+  if (!active.Ready()) {
+    const bool repaired = repair != c.op->deadlines.end() && !repair->second.Passed(c.now);
+    return repaired ? "slot " + active.name + " is started again: " + active.readyz_text : "";
+  }
+  if (!c.FrontOn(active)) return "the front " + c.FrontName() + " does not send to slot " + active.name + " yet";
+  return "";
+}
+
+// Time in which nobody could ask the server says nothing of it: half a step's time is left, at least, when it can be
+// asked again. Answers the plan where the step has nothing better to say.
+std::optional<Plan> StandStill(const Context& c, Draft& d, const char* step, Duration limit) {
+  if (!Started(*c.op, step) || Hurried(c)) return std::nullopt;
+  const std::string why = NotToBeAsked(c);
+  if (why.empty()) return std::nullopt;
+  const bool late = c.DeadlineLeft(step) < limit / 2;
+  if (late) {
+    c.SetDeadline(d.next, step, limit);
+    d.Say("ServerNotAsked", "the time of step " + std::string(step) + " stands still: " + why);
+  }
+  if (c.FrontSilent()) return c.FrontSilentPlan();
+  return late ? std::optional<Plan>(c.Wait("ServerNotAsked", why, Milliseconds(50))) : std::nullopt;
 }
 
 std::string ProbeName(const Now& now) {
@@ -131,8 +160,9 @@ HandlerResult DoLease(const Context& c, Draft& d) {
       }
     }
   }
+  if (auto wait = StandStill(c, d, kStepLease, limit)) return NotYet(std::move(*wait));
   const bool unreadable = fact.unknown();
-  if (c.DeadlinePassed(kStepLease) && (!unreadable || c.DeadlineLeft(kStepLease) < -Seconds(5))) {
+  if (c.DeadlinePassed(kStepLease) && (!unreadable || c.DeadlineLeft(kStepLease) < -kOneQuestion)) {
     std::string what = fact.known()    ? "its holder is " + fact->holder
                        : fact.absent() ? "nobody made it again"
                                        : "it cannot be read: " + fact.why();
@@ -160,11 +190,18 @@ HandlerResult DoProbe(const Context& c, Draft& d) {
     d.Say("ProbeReady", "probe object " + c.rec.probe_name + " is ready");
     return StepDone();
   }
-  if (Started(*c.op, kStepProbe) && c.DeadlinePassed(kStepProbe)) {
-    const std::string what = ours ? "it says " + probe->phase : probe.absent() ? "it was not made" : probe.why();
-    Missed(c, d, kStepProbe,
-           {"ProbeFailed",
-            "probe object " + c.rec.probe_name + " was not ready within " + SecondsText(limit) + ": " + what, true});
+  if (auto wait = StandStill(c, d, kStepProbe, limit)) return NotYet(std::move(*wait));
+  // What was never answered is not held against the build.
+  const bool answered = ours || probe.absent();
+  if (Started(*c.op, kStepProbe) && c.DeadlinePassed(kStepProbe) &&
+      (answered || c.DeadlineLeft(kStepProbe) < -kOneQuestion)) {
+    const std::string what = ours             ? "it says " + probe->phase
+                             : probe.absent() ? "it was not made"
+                                              : "it could not be asked for: " + probe.why();
+    Missed(
+        c, d, kStepProbe,
+        {"ProbeFailed",
+         "probe object " + c.rec.probe_name + " was not ready within " + SecondsText(limit) + ": " + what, answered});
     return StepDone();
   }
   if (Started(*c.op, kStepProbe) && probe.absent()) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr Duration kAtOnce = Milliseconds(1);
 constexpr Duration kIdle = Seconds(5);
+constexpr Duration kUnderWay = Milliseconds(20);
 
 ServerKey KeyOf(const ObjectKey& key) { return {key.namespace_, key.name}; }
 
@@ -100,8 +101,11 @@ Duration Reconciler::Act(Last& last) {
   const Step& step = *last.plan.step;
   const std::string server = last.snapshot.key.ToString();
   last.error = actor_.Act(last.snapshot, step);
+  // The other side has not answered yet: the world is looked at again before it is waited for again.
+  const bool under_way = last.error.code() == Code::kBusy;
   const bool conflict = last.error.code() == Code::kConflict;
-  if (conflict) last.error = Status::Ok();
+  if (conflict || under_way) last.error = Status::Ok();
+  if (under_way) return kUnderWay;
   if (last.error.ok()) {
     last.failures = 0;
     if (!conflict) {

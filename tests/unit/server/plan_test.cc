@@ -46,6 +46,23 @@ ASnapshot& Leased(ASnapshot& a, const char* holder, Duration stands) {
   return a;
 }
 
+// A roll to green whose probe is asked for, and its time is over by so much.
+ASnapshot& Probing(ASnapshot& a, Duration over) {
+  a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepLease).Begun(kStepProbe).GreenRecorded();
+  a.Stopped("blue").DeadlineIn(kStepProbe, -over);
+  a.rec().spec.probe.type = ProbeType::kConfigMap;
+  a.rec().probe_name = "roll-probe-1";
+  a.s().probe = Unknown{"connecting to the front: no answer"};
+  return a;
+}
+
+bool FailedAtProbe(const ServerRecord& r, bool the_builds) {
+  return r.operation->failure_reason == "ProbeFailed" && r.operation->failure_is_the_builds == the_builds;
+}
+bool GivenMoreTime(const ServerRecord& r, const char* step) {
+  return r.operation->failure_reason.empty() && r.operation->deadlines.at(step).Left(TestNow()) >= Seconds(5);
+}
+
 const Row kRows[] = {
     {"a_server_at_rest_gets_no_step", [](ASnapshot&) {}, "AsDesired"},
     // Rule A
@@ -287,6 +304,38 @@ const Row kRows[] = {
      [](const ServerRecord& r) { return r.open_outcome && r.operation->target.version == "v1"; }},
     {"a_restart_whose_probe_fails_does_not_lead_to_an_older_build", [](ASnapshot& a) { ProbeFailed(a); }, "ProbeFailed",
      [](const ServerRecord& r) { return !r.operation && !r.open_outcome; }},
+    // The probe
+    {"a_probe_that_says_no_when_its_time_is_over_fails_and_blames_the_build",
+     [](ASnapshot& a) {
+       Probing(a, Seconds(1)).s().probe = ProbeFact{"roll-probe-1", false, "Initializing"};
+     },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
+    {"a_probe_that_was_not_answered_yet_is_waited_for_as_long_as_one_question_takes",
+     [](ASnapshot& a) { Probing(a, Seconds(1)); }, "Probing"},
+    {"a_probe_that_was_never_answered_fails_without_blaming_the_build", [](ASnapshot& a) { Probing(a, Seconds(6)); },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
+    {"while_the_front_is_silent_the_time_of_the_probe_stands_still",
+     [](ASnapshot& a) { Probing(a, Seconds(60)).FrontSilent(); }, "ServerNotAsked",
+     [](const ServerRecord& r) { return GivenMoreTime(r, kStepProbe); }},
+    {"a_front_that_is_silent_in_the_probe_is_told_to_a_person",
+     [](ASnapshot& a) { Probing(a, -Seconds(8)).FrontSilent(); }, "FrontSilent"},
+    {"while_the_new_slot_is_started_again_the_time_of_the_probe_stands_still",
+     [](ASnapshot& a) {
+       Probing(a, Seconds(1)).NotReady("green").FrontHolds().DeadlineIn(kActiveRepair, Seconds(20)).rec().hold = true;
+     },
+     "ServerNotAsked", [](const ServerRecord& r) { return GivenMoreTime(r, kStepProbe); }},
+    {"a_new_slot_that_does_not_come_back_in_its_time_fails_its_probe",
+     [](ASnapshot& a) {
+       Probing(a, Seconds(6)).NotReady("green").FrontHolds().DeadlineIn(kActiveRepair, -Seconds(1)).rec().hold = true;
+     },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
+    {"while_the_front_is_silent_the_time_of_the_lease_stands_still",
+     [](ASnapshot& a) {
+       Leased(a, "box_9", Seconds(6)).s().lease.lease = Unknown{"no answer"};
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded().FrontSilent();
+       a.Stopped("blue").DeadlineIn(kStepLease, -Seconds(60));
+     },
+     "ServerNotAsked", [](const ServerRecord& r) { return GivenMoreTime(r, kStepLease); }},
     // Preflight, outcome
     {"a_failed_release_stalls_the_roll_with_its_own_reason",
      [](ASnapshot& a) {

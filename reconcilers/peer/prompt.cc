@@ -1,0 +1,60 @@
+#include "reconcilers/peer/prompt.h"
+
+namespace lockkeeper {
+namespace {
+
+// A Lease says when it was read, and a probe that is ready stays so: an answer keeps until the next look at a Server at
+// rest, 5 s later. A front's holds until something asks a second later.
+constexpr Duration kKept = Seconds(10);
+constexpr Duration kFrontKept = Seconds(2);
+
+// Which server is meant, and what is asked of it.
+std::string Named(const ServerSpec& spec, const std::string& what) {
+  if (!spec.access) return what;
+  return what + " by " + spec.access->kubeconfig_file +
+         (spec.access->context.empty() ? "" : ", context " + spec.access->context);
+}
+
+std::string LeaseName(const ServerSpec& spec) {
+  return spec.lease ? "Lease " + spec.lease->path + " " + spec.lease->namespace_ + "/" + spec.lease->name : "Lease";
+}
+
+}  // namespace
+
+// The copies: a question may outlive the pass that asked it.
+Result<LeaseFact> PromptPeer::GetLease(const ServerSpec& spec) {
+  return asker_.Ask<Result<LeaseFact>>(Named(spec, "GET " + LeaseName(spec)), kKept,
+                                       [this, spec] { return inner_.GetLease(spec); });
+}
+
+Status PromptPeer::DeleteLease(const ServerSpec& spec, const LeaseFact& lease) {
+  const std::string what = "DELETE " + LeaseName(spec) + " at " + lease.uid + "/" + lease.resource_version;
+  return asker_.Ask<Status>(Named(spec, what), kKept, [this, spec, lease] { return inner_.DeleteLease(spec, lease); });
+}
+
+Status PromptPeer::CreateProbe(const ServerSpec& spec, const std::string& name) {
+  return asker_.Ask<Status>(Named(spec, "POST probe " + name), kKept,
+                            [this, spec, name] { return inner_.CreateProbe(spec, name); });
+}
+
+Result<ProbeFact> PromptPeer::GetProbe(const ServerSpec& spec, const std::string& name) {
+  return asker_.Ask<Result<ProbeFact>>(Named(spec, "GET probe " + name), kKept,
+                                       [this, spec, name] { return inner_.GetProbe(spec, name); });
+}
+
+Status PromptPeer::DeleteProbe(const ServerSpec& spec, const std::string& name) {
+  return asker_.Ask<Status>(Named(spec, "DELETE probe " + name), kKept,
+                            [this, spec, name] { return inner_.DeleteProbe(spec, name); });
+}
+
+Result<std::vector<std::string>> PromptPeer::ListProbes(const ServerSpec& spec) {
+  return asker_.Ask<Result<std::vector<std::string>>>(Named(spec, "LIST probes"), kKept,
+                                                      [this, spec] { return inner_.ListProbes(spec); });
+}
+
+Result<FrontState> PromptFront::Get(const std::string& front) {
+  const std::string what = "status of front " + front + " since revision " + std::to_string(revision_());
+  return asker_.Ask<Result<FrontState>>(what, kFrontKept, [this, front] { return inner_.Get(front); });
+}
+
+}  // namespace lockkeeper

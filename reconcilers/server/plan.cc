@@ -26,6 +26,7 @@ constexpr Rule kRules[] = {
     {"RetireStraySlots", RetireStraySlots},
     {"FreeTheLeaseOfADeadHolder", FreeTheLeaseOfADeadHolder},
     {"ForgetOldRepairs", ForgetOldRepairs},
+    {"ForgetWhatWasStopped", ForgetWhatWasStopped},
     {"SeeRestartedAt", SeeRestartedAt},
     {"ApplyTheEditedTemplate", ApplyTheEditedTemplate},
     {"AdmitTheNextOperation", AdmitTheNextOperation},

@@ -1,6 +1,7 @@
 // Rule E: one operation a Server at a time. Admission, controls, what the agent begins by itself, and how one ends.
 #include <algorithm>
 
+#include "api/types/reasons.h"
 #include "reconcilers/server/render.h"
 #include "reconcilers/server/report.h"
 #include "reconcilers/server/rules.h"
@@ -233,6 +234,12 @@ Plan Finish(const Context& c, ServerRecord next, Outcome outcome, const std::str
       next.rejected.push_back({open.version, sha, open.reason, c.now.wall});
     }
   }
+  const bool stopped = outcome == Outcome::kAborted || outcome == Outcome::kAbandoned;
+  if (stopped && out.kind == kKindUpgrade && !out.version.empty() && out.version == c.spec.version) {
+    // Else the manager would make the next one for spec.version a minute later.
+    std::erase_if(next.rejected, StoppedByAPerson);
+    next.rejected.push_back({out.version, "", std::string(EnumName(outcome)), c.now.wall});
+  }
   if (reverse || child) {
     OperationRecord root = RootOf(op);
     root.roll_outcome = reverse ? next.open_outcome->outcome : outcome;
@@ -412,6 +419,20 @@ bool TemplateDrifts(const Context& c) {
       Render({c.s.key, c.spec, active.name, was.incarnation, was.build, ResolveTimeouts({}, c.spec.timeouts), c.layout,
               c.s.ledger.id, c.s.ledger.revision});
   return now.ok() && !SameTemplate(*now, was);
+}
+
+bool StoppedByAPerson(const RejectedEntry& entry) {
+  return entry.reason == reason::kAborted || entry.reason == reason::kAbandoned;
+}
+
+RuleResult ForgetWhatWasStopped(const Context& c) {
+  const auto over = [&](const RejectedEntry& entry) {
+    return StoppedByAPerson(entry) && (entry.version != c.spec.version || entry.version == c.rec.version);
+  };
+  if (std::none_of(c.rec.rejected.begin(), c.rec.rejected.end(), over)) return {};
+  ServerRecord next = c.rec;
+  std::erase_if(next.rejected, over);
+  return c.Do(std::move(next), "SpecEdited", "what was aborted is not what spec.version asks for any more");
 }
 
 bool AnythingWaits(const Context& c) { return !Queue(c).empty(); }

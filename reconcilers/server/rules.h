@@ -40,6 +40,9 @@ RuleResult RefuseWhoWillNotWait(const Context& c);   // rule E: whenBusy Fail
 RuleResult BeginTheInstall(const Context& c);
 RuleResult SeeRestartedAt(const Context& c);
 RuleResult ApplyTheEditedTemplate(const Context& c);  // updatePolicy: Immediately
+RuleResult ForgetWhatWasStopped(const Context& c);
+// In `rejected` because a person aborted or abandoned it: that stands until spec.version changes.
+bool StoppedByAPerson(const RejectedEntry& entry);
 bool TemplateDrifts(const Context& c);
 // An API that went back in time: what it says was wanted before what the ledger has loaded.
 bool SpecOlderThanHost(const Context& c);

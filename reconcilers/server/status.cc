@@ -246,10 +246,12 @@ class ServerConditions {
     if (const RejectedEntry* rejected = DeclaredAndRejected()) {
       sum.ready = ConditionStatus::kFalse;  // what serves is told by Available
       sum.settling = Settling::kStalled;
-      sum.reason = reason::kVersionRejected;
-      sum.message = "spec.version " + rejected->version + " was rolled back at " + FormatTime(rejected->at) + " (" +
+      const bool stopped = StoppedByAPerson(*rejected);
+      const std::string how = stopped ? "given up by a person" : "rolled back";
+      sum.reason = stopped ? std::string_view(rejected->reason) : reason::kVersionRejected;
+      sum.message = "spec.version " + rejected->version + " was " + how + " at " + FormatTime(rejected->at) + " (" +
                     rejected->reason + ") and is not tried again by itself; " + c_.rec.version +
-                    " serves on; set spec.version to another one, or `lockkeeper retry` its last Upgrade";
+                    " serves on; set spec.version to another one, or " + RetryOf(rejected->version);
       return sum;
     }
     if (const OutcomeRecord* failed = DeclaredAndFailed()) {
@@ -298,6 +300,16 @@ class ServerConditions {
       if (r.version == c_.spec.version) return &r;
     }
     return nullptr;
+  }
+
+  // What does the last Upgrade to that version once more.
+  std::string RetryOf(const std::string& version) const {
+    for (const OutcomeRecord& o : c_.rec.history) {
+      if (o.kind == kKindUpgrade && o.version == version) {
+        return "`lockkeeper retry " + o.name + " -n " + c_.rec.key.ns + "`";
+      }
+    }
+    return "make an Upgrade to it by hand";
   }
 
   // How the last Upgrade to the version that spec.version asks for ended, while none is under way and it does not run.

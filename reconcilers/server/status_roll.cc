@@ -193,9 +193,8 @@ RollStatus SummarizeWaiting(const StatusInput& in, const RollStatus& before, int
   if (in.snapshot.record.known()) {
     const ServerRecord& rec = *in.snapshot.record;
     if (rec.operation) {
-      message = "waits for " + rec.operation->kind + " " + rec.operation->name + " (" +
-                std::string(EnumName(PhaseOf(*rec.operation, rec.spec.template_.stop.order))) + ")" +
-                StalledHolder(in, *rec.operation);
+      // Not at which phase that is: each would be a write for each that waits.
+      message = "waits for " + rec.operation->kind + " " + rec.operation->name + StalledHolder(in, *rec.operation);
     } else if (rec.spec.paused) {
       why = reason::kServerPaused;
       message = "Server " + rec.key.name + " is paused";
@@ -210,6 +209,8 @@ RollStatus SummarizeWaiting(const StatusInput& in, const RollStatus& before, int
       message = in.plan.message;
     }
   }
+  out.progress = Progress{};
+  out.progress->message = message.substr(0, message.find_first_of(",;"));
   std::vector<Condition> conditions;
   Add(conditions, condition::kAdmitted, false, why, message);
   Add(conditions, condition::kProgressing, false, why, message);
@@ -262,6 +263,9 @@ RollStatus SummarizeEnded(const OutcomeRecord& o, const RollStatus& before, int6
   }
   std::vector<Condition> conditions = EndedConditions(o.outcome, why, message, generation, now);
   if (o.report) StepConditions(conditions, *o.report, o.steps_finished);
+  if (const Condition* refused = FindCondition(before.conditions, condition::kAbortRefused)) {
+    conditions.push_back(*refused);
+  }
   out.conditions = CarryConditions(before.conditions, std::move(conditions), generation, now.wall);
   return out;
 }

@@ -53,6 +53,13 @@ StoryEvent TellStep(std::string_view step, const OperationRecord& op) {
   return {};
 }
 
+// Whose outcome it is and how it came: a person's control names its operation already.
+std::string NamedOnce(const OutcomeRecord& o) {
+  const std::string whose = o.kind + " " + o.name;
+  const bool named = o.message.rfind(whose + " ", 0) == 0;
+  return named || o.message.empty() ? (named ? o.message : whose) : whose + ": " + o.message;
+}
+
 void TellOperation(const OperationRecord& before, const OperationRecord& after, std::vector<StoryEvent>& story) {
   std::vector<std::pair<Time, std::string>> fresh;
   // The order of the steps, for those that ended in the same commit.
@@ -111,8 +118,7 @@ std::vector<StoryEvent> StoryOf(const ServerRecord& before, const ServerRecord& 
       last.failure_reason = before.operation->failure_reason;
       TellOperation(*before.operation, last, story);
     }
-    story.push_back(
-        {o.outcome != Outcome::kSucceeded, std::string(EnumName(o.outcome)), o.kind + " " + o.name + ": " + o.message});
+    story.push_back({o.outcome != Outcome::kSucceeded, std::string(EnumName(o.outcome)), NamedOnce(o)});
   }
   if (after.repairs > before.repairs ||
       (after.hold && !before.hold && !after.operation && !after.stopped && !after.deleting)) {

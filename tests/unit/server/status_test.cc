@@ -60,9 +60,46 @@ TEST(ServerStatus, a_declared_version_that_was_rolled_back_is_told_with_the_way_
   EXPECT_EQ(Reason(status.conditions, "Ready"), "False VersionRejected");
   EXPECT_EQ(Reason(status.conditions, "Stalled"), "True VersionRejected");
   EXPECT_EQ(Reason(status.conditions, "Available"), "True AsDesired");
-  EXPECT_NE(Message(status.conditions, "Ready").find("lockkeeper retry"), std::string::npos);
+  EXPECT_NE(Message(status.conditions, "Ready").find("or make an Upgrade to it by hand"), std::string::npos);
   ASSERT_EQ(status.rejected.size(), 1u);
   EXPECT_EQ(status.rejected[0].version, "v2");
+}
+
+TEST(ServerStatus, a_declared_version_that_a_person_aborted_is_told_with_the_way_out_until_the_spec_changes) {
+  ASnapshot a;
+  a.rec().spec.version = "v2";
+  a.Rolling(kStepAdmit).op().kind = kKindUpgrade;
+  a.op().name = "kcp-v2-1";
+  a.op().roll_name.clear();
+  a.op().abort = true;
+  const Plan aborted = Decide(a.Take(), TestNow());
+  ASSERT_NE(Committed(aborted), nullptr);
+  a.rec() = *Committed(aborted);
+  ASSERT_FALSE(a.rec().operation);
+  const ServerStatus status = StatusOf(a);
+  ASSERT_EQ(status.rejected.size(), 1u) << "the manager makes none for what stands there";
+  EXPECT_EQ(status.rejected[0].version, "v2");
+  EXPECT_EQ(status.rejected[0].reason, "Aborted");
+  EXPECT_EQ(Reason(status.conditions, "Stalled"), "True Aborted");
+  EXPECT_EQ(Message(status.conditions, "Ready"),
+            "spec.version v2 was given up by a person at " + FormatTime(TestNow().wall) +
+                " (Aborted) and is not tried again by itself; v1 serves on; set spec.version to another one, or "
+                "`lockkeeper retry kcp-v2-1 -n ns`");
+  EXPECT_FALSE(Decide(a.Take(), TestNow()).step) << "it stands";
+  a.rec().spec.version = "v1";
+  const Plan taken_back = Decide(a.Take(), TestNow());
+  ASSERT_NE(Committed(taken_back), nullptr);
+  EXPECT_TRUE(Committed(taken_back)->rejected.empty()) << "asked for anew it is tried anew";
+}
+
+TEST(ServerStatus, an_aborted_upgrade_that_nobody_declared_is_not_remembered) {
+  ASnapshot a;
+  a.Rolling(kStepAdmit).op().kind = kKindUpgrade;
+  a.op().roll_name.clear();
+  a.op().abort = true;
+  const Plan aborted = Decide(a.Take(), TestNow());
+  ASSERT_NE(Committed(aborted), nullptr);
+  EXPECT_TRUE(Committed(aborted)->rejected.empty());
 }
 
 TEST(ServerStatus, a_rejected_version_that_is_not_declared_any_more_is_no_trouble) {
@@ -137,7 +174,12 @@ RollStatus WaitingStatusOf(ASnapshot& a) {
 TEST(RollStatus, who_waits_is_told_for_whom) {
   ASnapshot a;
   a.Slot("green", 2, "v2").Rolling(kStepReady);
-  EXPECT_EQ(Message(WaitingStatusOf(a).conditions, "Admitted"), "waits for Roll r1 (Restarting)");
+  const RollStatus restarting = WaitingStatusOf(a);
+  EXPECT_EQ(Message(restarting.conditions, "Admitted"), "waits for Roll r1");
+  ASSERT_TRUE(restarting.progress);
+  EXPECT_EQ(restarting.progress->message, "waits for Roll r1") << "the column of kubectl";
+  a.Rolling(kStepFlip);
+  EXPECT_EQ(WaitingStatusOf(a), restarting) << "in each phase the same: no write for each that waits";
 }
 
 TEST(RollStatus, who_waits_for_a_stalled_upgrade_is_told_why_and_how_to_end_it) {
@@ -163,6 +205,35 @@ TEST(RollStatus, the_previous_version_is_what_ran_when_the_roll_began) {
   const Now now = TestNow();
   const Plan plan = Decide(s, now);
   EXPECT_EQ(SummarizeRoll({s, plan, now, Status::Ok()}, RollStatus{}, 1).previous_version, "v1");
+}
+
+TEST(Story, how_an_operation_ended_names_it_once) {
+  const auto told = [](const char* message) {
+    ServerRecord before, after;
+    OutcomeRecord& o = after.history.emplace_back();
+    o.kind = kKindUpgrade;
+    o.name = "u1";
+    o.outcome = Outcome::kAborted;
+    o.message = message;
+    const std::vector<StoryEvent> story = StoryOf(before, after);
+    return story.size() == 1 ? story[0].message : std::string("none");
+  };
+  EXPECT_EQ(told("Upgrade u1 was deleted at step Ready"), "Upgrade u1 was deleted at step Ready");
+  EXPECT_EQ(told("slot green was not ready within 60 s"), "Upgrade u1: slot green was not ready within 60 s");
+  EXPECT_EQ(told("Upgrade u10 was faster"), "Upgrade u1: Upgrade u10 was faster");
+  EXPECT_EQ(told(""), "Upgrade u1");
+}
+
+TEST(RollStatus, an_abort_that_was_refused_is_told_after_the_end_too) {
+  Condition refused;
+  refused.type = "AbortRefused";
+  refused.status = ConditionStatus::kTrue;
+  refused.reason = "AbortRefused";
+  refused.message = "the old slot is being stopped already";
+  RollStatus before;
+  before.conditions = {refused};
+  const RollStatus status = SummarizeEnded(OutcomeRecord{}, before, 1, TestNow(), false);
+  EXPECT_EQ(Message(status.conditions, "AbortRefused"), refused.message);
 }
 
 // What the commit of a plan leaves in the ledger for ever.

@@ -9,6 +9,7 @@
 #include "reconcilers/fleet/silent_host.h"
 #include "reconcilers/heartbeat/heartbeat.h"
 #include "reconcilers/upgrade/reconciler.h"
+#include "reconcilers/upgrade/wake.h"
 
 namespace lockkeeper {
 namespace {
@@ -39,8 +40,8 @@ HostState StateOf(HostTracker::State state) {
   return HostState::kUndetermined;
 }
 
-std::string ServerRefKey(const CachedObject& object) {
-  return object.key().namespace_ + "/" + object.Parse().At({"spec", "serverRef", "name"}).AsString();
+ObjectKey ServerOf(const CachedObject& object) {
+  return {object.key().namespace_, object.Parse().At({"spec", "serverRef", "name"}).AsString()};
 }
 
 }  // namespace
@@ -102,7 +103,7 @@ class Fleet::Impl {
       const Json json = object.Parse();
       const bool settled = json.At({"status", "outcome"}).IsString() && json.At({"metadata", "finalizers"}).empty();
       if (settled) return {};
-      return {object.key().namespace_ + "/" + json.At({"spec", "serverRef", "name"}).AsString()};
+      return {ServerOf(object).ToString()};
     });
     servers_ = &manager_.AddCache(ResourceOf<Server>());
     servers_->AddIndex(kByHost, [](const CachedObject& object) -> std::vector<std::string> {
@@ -137,12 +138,25 @@ class Fleet::Impl {
       for (const ObjectPtr& u : upgrades_->ByIndex(kByServer, server)) keys.push_back(u->key());
       return keys;
     };
-    upgrade.Watch(*releases_, [of_server](const CacheEvent& e) { return of_server(ServerRefKey(*e.object)); });
-    upgrade.Watch(*servers_, [of_server](const CacheEvent& e) { return of_server(e.object->key().ToString()); });
+    // What is fetched is of interest to who holds the place; the others read it when their turn has come.
+    upgrade.Watch(*releases_, [this, of_server](const CacheEvent& e) {
+      const ObjectKey key_of_server = ServerOf(*e.object);
+      std::vector<Request> keys = of_server(key_of_server.ToString());
+      const ObjectPtr server = servers_->Get(key_of_server);
+      if (server != nullptr) LeaveTheHolder(*server, keys);
+      return keys;
+    });
+    upgrade.Watch(*servers_, [this, of_server](const CacheEvent& e) {
+      const std::string server = e.object->key().ToString();
+      return Woken(e, of_server(server));
+    });
     upgrade.Watch(*leases_, [this, of_server](const CacheEvent& e) {
       std::vector<Request> keys;
+      const bool turned = HostTurned(e);
       for (const ObjectPtr& server : ServersOf(e)) {
-        for (Request& key : of_server(server->key().ToString())) keys.push_back(std::move(key));
+        std::vector<Request> woken = of_server(server->key().ToString());
+        if (!turned) LeaveTheHolder(*server, woken);  // a beat tells nothing new to who waits
+        keys.insert(keys.end(), woken.begin(), woken.end());
       }
       return keys;
     });
@@ -165,6 +179,37 @@ class Fleet::Impl {
     Controller& silent = manager_.AddController(std::move(silence));
     silent.Watch(*servers_);
     silent.Watch(*leases_, [this](const CacheEvent& e) { return Keys(ServersOf(e)); });
+  }
+
+  // Of the Server's unfinished Upgrades those that its change concerns.
+  static std::vector<Request> Woken(const CacheEvent& e, std::vector<Request> unfinished) {
+    if (e.type != CacheEvent::Type::kUpdated || e.old_object == nullptr || unfinished.empty()) return unfinished;
+    const Result<Server> before = Decode<Server>(e.old_object->Parse());
+    const Result<Server> after = Decode<Server>(e.object->Parse());
+    if (!before.ok() || !after.ok()) return unfinished;
+    const upgrade::Wake wake = upgrade::WokenBy(&*before, *after);
+    if (!wake.all) std::erase_if(unfinished, [&](const Request& key) { return !wake.names.contains(key.name); });
+    return unfinished;
+  }
+
+  // Of a Server's unfinished Upgrades the one that holds the place, if any.
+  static void LeaveTheHolder(const CachedObject& server, std::vector<Request>& unfinished) {
+    if (unfinished.empty()) return;
+    const Json operation = server.Parse().At({"status", "operation"});
+    const std::string& name = operation.Get("name").AsString();
+    const bool upgrade = operation.Get("kind").AsString() == Upgrade::kKind;
+    std::erase_if(unfinished, [&](const Request& key) { return !upgrade || key.name != name; });
+  }
+
+  // Whether the beat is the first after a silence, or there is none any more.
+  bool HostTurned(const CacheEvent& heartbeat) {
+    const std::string& host = heartbeat.object->key().name;
+    const HostState now = HostOf(host.substr(std::min(host.size(), HeartbeatName("").size())));
+    MutexLock lock(mutex_);
+    const auto [was, first] = beat_state_.try_emplace(host, now);
+    const bool turned = first || was->second != now;
+    was->second = now;
+    return turned;
   }
 
   std::vector<ObjectPtr> ServersOf(const CacheEvent& heartbeat) const {
@@ -237,6 +282,7 @@ class Fleet::Impl {
   std::map<Request, Duration> said_at_;  // of the one worker of silent-host
   Mutex mutex_;
   HostTracker tracker_ LK_GUARDED_BY(mutex_);
+  std::map<std::string, HostState> beat_state_ LK_GUARDED_BY(mutex_);  // of the last beat, by heartbeat Lease
 };
 
 Fleet::Fleet(Api& api, const Clock& clock, FleetOptions options)

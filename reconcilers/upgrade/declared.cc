@@ -31,11 +31,20 @@ bool Exists(const std::vector<Upgrade>& upgrades, const std::string& name) {
   return std::any_of(upgrades.begin(), upgrades.end(), [&](const Upgrade& u) { return u.metadata.name == name; });
 }
 
-std::optional<Upgrade> MissingRestart(const DeclaredSnapshot& s) {
-  const auto& asked = s.server.spec.restarted_at;
-  const auto& last = s.server.status.last_restarted_at;
+bool AsksForRestart(const Server& server) {
+  const auto& asked = server.spec.restarted_at;
+  const auto& last = server.status.last_restarted_at;
   // The first sight only records it: until the agent has, there is nothing to compare with.
-  if (!asked || !last || *asked <= *last) return std::nullopt;
+  return asked && last && *asked > *last;
+}
+
+bool AsksForVersion(const Server& server) {
+  return !server.spec.version.empty() && server.spec.version != server.status.version;
+}
+
+std::optional<Upgrade> MissingRestart(const DeclaredSnapshot& s) {
+  if (!AsksForRestart(s.server)) return std::nullopt;
+  const auto& asked = s.server.spec.restarted_at;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(asked->time_since_epoch()).count();
   const std::string name = s.server.metadata.name + "-restart-" + std::to_string(seconds);
   if (Exists(s.upgrades, name)) return std::nullopt;
@@ -45,6 +54,8 @@ std::optional<Upgrade> MissingRestart(const DeclaredSnapshot& s) {
 }
 
 }  // namespace
+
+bool MayDeclare(const Server& server) { return AsksForRestart(server) || AsksForVersion(server); }
 
 DeclaredPlan DecideDeclared(const DeclaredSnapshot& s, const Now& now) {
   DeclaredPlan plan;
@@ -57,7 +68,7 @@ DeclaredPlan DecideDeclared(const DeclaredSnapshot& s, const Now& now) {
   if (plan.create) return plan;
 
   const std::string& wanted = server.spec.version;
-  if (wanted.empty() || wanted == server.status.version) return plan;
+  if (!AsksForVersion(server)) return plan;
   const auto& rejected = server.status.rejected;
   if (std::any_of(rejected.begin(), rejected.end(), [&](const RejectedBuild& r) { return r.version == wanted; })) {
     return plan;

@@ -30,6 +30,9 @@ struct DeclaredPlan {
   bool operator==(const DeclaredPlan&) const = default;
 };
 
+// Whether its spec asks for anything that does not stand already: without that its Upgrades need not be read.
+bool MayDeclare(const Server& server);
+
 // A declared version that failed for a reason that is not the build's is tried again after 1 min, doubled each time,
 // at most 1 h. One that was rejected is not tried by itself.
 DeclaredPlan DecideDeclared(const DeclaredSnapshot& snapshot, const Now& now);

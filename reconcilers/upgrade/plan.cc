@@ -11,6 +11,7 @@ namespace lockkeeper::upgrade {
 namespace {
 
 constexpr Duration kHostPoll = Seconds(1);
+// Who waits looks again this often for whom it waits: a change of the place wakes nobody else (wake.h).
 constexpr Duration kHolderPoll = Seconds(5);
 
 const Condition* Find(const std::vector<Condition>& conditions, std::string_view type) {
@@ -231,11 +232,9 @@ class Decider {
       return false;
     }
     if (const auto& op = server().status.operation) {
-      plan_.requeue_after = kHolderPoll;  // that it stalls wakes nobody but itself
-      return Wait(OperationPhase::kPending, "Busy",
-                  "waits for " + op->kind + " " + op->name +
-                      (op->phase ? " (" + std::string(EnumName(*op->phase)) + ")" : std::string()) +
-                      StalledHolder(op->name));
+      plan_.requeue_after = kHolderPoll;
+      // Not at which phase that is: each would be a write for each that waits.
+      return Wait(OperationPhase::kPending, "Busy", "waits for " + op->kind + " " + op->name + StalledHolder(op->name));
     }
     if (server().spec.paused) {
       return Wait(OperationPhase::kPending, "ServerPaused",
@@ -247,6 +246,7 @@ class Decider {
                   "Server " + server().metadata.name + " is stopped; `lockkeeper start " + server().metadata.name +
                       " -n " + u_.metadata.namespace_ + "` starts it, and this goes on");
     }
+    plan_.requeue_after = kHolderPoll;
     return Wait(OperationPhase::kPending, "Pending", "waits for the agent of host " + server().spec.host);
   }
 

@@ -12,6 +12,15 @@ Fact<T> Read(Api& api, const std::string& ns, const std::string& name) {
   return Fact<T>::Of(Get<T>(api, ObjectKey{ns, name}));
 }
 
+// Another operation holds the place and this one has never had it: nothing of its own stands anywhere yet.
+bool OnlyWaits(const Upgrade& upgrade, const Server& server) {
+  const auto& op = server.status.operation;
+  if (!op || op->uid == upgrade.metadata.uid || upgrade.status.outcome || upgrade.status.roll_ref) return false;
+  const auto& history = server.status.history;
+  return std::none_of(history.begin(), history.end(),
+                      [&](const HistoryEntry& h) { return h.uid == upgrade.metadata.uid; });
+}
+
 // A create that met the object it wanted to make is done.
 template <typename T>
 Status CreateOnce(Api& api, const T& object) {
@@ -30,13 +39,6 @@ Result<Snapshot> Reconciler::Observe(const ObjectKey& key) {
   Snapshot s;
   LK_ASSIGN_OR_RETURN(s.upgrade, Get<Upgrade>(deps_.api, key));
   s.server = Read<Server>(deps_.api, key.namespace_, s.upgrade.spec.server_ref.name);
-  const std::string child = ChildName(s.upgrade);
-  s.roll = Read<Roll>(deps_.api, key.namespace_, child);
-  s.backup = Read<StoreBackup>(deps_.api, key.namespace_, child);
-  s.release = Absent{};
-  if (s.upgrade.spec.action == UpgradeAction::kUpgrade) {
-    s.release = Read<Release>(deps_.api, key.namespace_, ReleaseName(s.upgrade, s.upgrade.spec.server_ref.name));
-  }
   if (s.server.known()) {
     s.host = deps_.host_of(s.server->spec.host);
     s.server_is_current = Current(*s.server);
@@ -44,6 +46,14 @@ Result<Snapshot> Reconciler::Observe(const ObjectKey& key) {
     if (op && op->kind == Upgrade::kKind && op->uid != s.upgrade.metadata.uid) {
       s.holder = Read<Upgrade>(deps_.api, key.namespace_, op->name);
     }
+    if (OnlyWaits(s.upgrade, *s.server)) return s;
+  }
+  const std::string child = ChildName(s.upgrade);
+  s.roll = Read<Roll>(deps_.api, key.namespace_, child);
+  s.backup = Read<StoreBackup>(deps_.api, key.namespace_, child);
+  s.release = Absent{};
+  if (s.upgrade.spec.action == UpgradeAction::kUpgrade) {
+    s.release = Read<Release>(deps_.api, key.namespace_, ReleaseName(s.upgrade, s.upgrade.spec.server_ref.name));
   }
   return s;
 }
@@ -117,7 +127,7 @@ Result<Duration> Reconciler::ReconcileDeclared(const ObjectKey& key) {
   if (server.code() == Code::kNotFound) return Duration{};
   if (!server.ok()) return server.status();
   s.server = std::move(*server);
-  if (s.server.spec.version.empty() && !s.server.spec.restarted_at) return Duration{};
+  if (!MayDeclare(s.server)) return Duration{};
   LK_ASSIGN_OR_RETURN(std::vector<Upgrade> all, List<Upgrade>(deps_.api, key.namespace_));
   for (Upgrade& u : all) {
     if (u.spec.server_ref.name == key.name) s.upgrades.push_back(std::move(u));

@@ -72,6 +72,27 @@ TEST(Declared, ARejectedVersionIsNotTriedByItself) {
   EXPECT_FALSE(DecideDeclared(s, kNow).create);
 }
 
+// The agent keeps it there until spec.version changes.
+TEST(Declared, WhatAPersonAbortedIsNotTriedByItselfHoweverLongAgo) {
+  DeclaredSnapshot s = Declaring("v2", "v1");
+  s.upgrades = {Earlier("kcp-v2-1", "v2", Outcome::kAborted, kNow.wall - Seconds(90000))};
+  RejectedBuild& aborted = s.server.status.rejected.emplace_back();
+  aborted.version = "v2";
+  aborted.reason = "Aborted";
+  EXPECT_EQ(DecideDeclared(s, kNow), DeclaredPlan{});
+}
+
+TEST(Declared, WithoutAWishThatIsOpenItsUpgradesNeedNotBeRead) {
+  EXPECT_FALSE(MayDeclare(Declaring("v1", "v1").server));
+  EXPECT_FALSE(MayDeclare(Declaring("", "v1").server));
+  EXPECT_TRUE(MayDeclare(Declaring("v2", "v1").server));
+  DeclaredSnapshot restart = Declaring("v1", "v1");
+  restart.server.spec.restarted_at = Time(Seconds(600));
+  EXPECT_FALSE(MayDeclare(restart.server)) << "the first sight is recorded only";
+  restart.server.status.last_restarted_at = Time(Seconds(500));
+  EXPECT_TRUE(MayDeclare(restart.server));
+}
+
 TEST(Declared, AFailureIsTriedAgainAfterAMinuteDoubledEachTime) {
   DeclaredSnapshot s = Declaring("v2", "v1");
   s.upgrades = {Earlier("kcp-v2-1", "v2", Outcome::kFailed, kNow.wall - Seconds(30))};

@@ -120,6 +120,14 @@ void Figure(std::string& text, const char* name, const std::optional<double>& va
   if (value) text += std::string("  ") + name + " " + Fixed(*value, 3) + " s\n";
 }
 
+// A control that was not obeyed; an Upgrade and its Roll tell it under one key.
+void AddRefusal(const std::vector<Condition>& conditions, std::vector<StepLine>& lines) {
+  const Condition* refused = FindCondition(conditions, condition::kAbortRefused);
+  if (refused == nullptr || refused->status != ConditionStatus::kTrue || !refused->last_transition_time) return;
+  const Time at = *refused->last_transition_time;
+  lines.push_back({refused->type, ClockText(at) + "             abort refused: " + refused->message, at});
+}
+
 }  // namespace
 
 std::string Table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
@@ -255,6 +263,7 @@ std::vector<StepLine> StepLines(const Roll& roll) {
     lines.push_back({step.name + "/" + std::string(EnumName(step.state)) + "/" + std::to_string(step.attempt),
                      std::move(text), at});
   }
+  AddRefusal(roll.status.conditions, lines);
   return lines;
 }
 
@@ -269,6 +278,7 @@ std::vector<StepLine> PhaseLines(const Upgrade& upgrade) {
     if (phase.name < OperationPhase::kInstalling) key += "/" + phase.message;
     lines.push_back({std::move(key), std::move(text), *phase.started_at});
   }
+  AddRefusal(upgrade.status.conditions, lines);
   return lines;
 }
 

@@ -29,12 +29,24 @@ void RecordPhase(std::vector<PhaseRecord>& phases, OperationPhase phase, const s
   if (IsTerminal(phase) && !phases.back().finished_at) phases.back().finished_at = now;
 }
 
+// What a column has room for: no time in it, which would be a write a pass.
+Progress InShort(const Plan& plan) {
+  Progress p;
+  // The whole of it stands in the conditions.
+  p.message = plan.stalled ? "stalled: " + plan.reason : plan.message.substr(0, plan.message.find_first_of(",;"));
+  return p;
+}
+
 std::optional<Progress> ProgressOf(const Snapshot& s, const Plan& plan) {
-  if (IsTerminal(plan.phase)) return std::nullopt;
-  if (s.roll.known()) return s.roll->status.progress;
-  if (s.backup.known() && plan.phase == OperationPhase::kBackingUp) return s.backup->status.progress;
-  if (s.release.known() && plan.phase == OperationPhase::kDownloading) return s.release->status.progress;
-  return std::nullopt;
+  std::optional<Progress> childs;
+  if (s.roll.known()) {
+    childs = s.roll->status.progress;
+  } else if (s.backup.known() && plan.phase == OperationPhase::kBackingUp) {
+    childs = s.backup->status.progress;
+  } else if (s.release.known() && plan.phase == OperationPhase::kDownloading) {
+    childs = s.release->status.progress;
+  }
+  return childs && !plan.stalled ? childs : InShort(plan);
 }
 
 void CopyChildren(const Snapshot& s, UpgradeStatus& status) {
@@ -76,14 +88,15 @@ UpgradeStatus Summarize(const Snapshot& s, const Plan& plan, const Now& now) {
   status.phase = phase;
   if (plan.admitted && !status.started_at) status.started_at = now.wall;
   CopyChildren(s, status);
-  if (!finished && status.previous_version.empty() && s.server.known()) {
+  // Who waits does not know yet what it will find.
+  if (!finished && plan.admitted && status.previous_version.empty() && s.server.known()) {
     status.previous_version = s.server->status.version;
     status.previous_commit = s.server->status.commit;
     status.previous_instance_id = s.server->status.instance_id;
   }
   const auto requested = u.metadata.annotations.find("lockkeeper.dev/requested-by");
   status.requested_by = requested != u.metadata.annotations.end() ? requested->second : u.spec.requested_by;
-  status.progress = ProgressOf(s, plan);
+  status.progress = finished ? std::nullopt : ProgressOf(s, plan);
   status.next_actions = finished ? std::vector<NextAction>{} : plan.next_actions;
 
   const bool succeeded = finished && *status.outcome == Outcome::kSucceeded;
@@ -118,6 +131,12 @@ UpgradeStatus Summarize(const Snapshot& s, const Plan& plan, const Now& now) {
   set(condition::kComplete, succeeded);
   set(condition::kFailed, finished && !succeeded);
   set(condition::kFinished, finished);
+  if (s.roll.known()) {
+    const Condition* refused = FindCondition(s.roll->status.conditions, condition::kAbortRefused);
+    if (refused != nullptr && refused->status == ConditionStatus::kTrue) {
+      add(condition::kAbortRefused, true, refused->reason, refused->message);
+    }
+  }
   ReadySummary ready;
   ready.ready = succeeded ? ConditionStatus::kTrue : ConditionStatus::kFalse;
   ready.settling = stalled ? Settling::kStalled : finished ? Settling::kCurrent : Settling::kReconciling;

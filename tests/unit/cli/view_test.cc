@@ -110,6 +110,25 @@ TEST(CliView, BeforeTheRollEachMessageOfAPhaseIsALineAndDuringItAPhaseIsOne) {
   EXPECT_EQ(PhaseLines(u)[0].key, restarting);
 }
 
+TEST(CliView, AnAbortThatWasRefusedIsALineWithItsReasonAndTheSameForUpgradeAndRoll) {
+  Condition refused =
+      Cond(condition::kAbortRefused, ConditionStatus::kTrue, reason::kAbortRefused,
+           "the old slot is being stopped already; once it has ended, `lockkeeper rollback kcp` goes back");
+  refused.last_transition_time = kNow;
+  Roll roll;
+  roll.status.conditions = {refused};
+  Upgrade upgrade;
+  upgrade.status.conditions = {refused};
+  ASSERT_EQ(StepLines(roll).size(), 1u);
+  ASSERT_EQ(PhaseLines(upgrade).size(), 1u);
+  EXPECT_EQ(StepLines(roll)[0].key, PhaseLines(upgrade)[0].key) << "printed once";
+  EXPECT_NE(StepLines(roll)[0].text.find("abort refused: the old slot is being stopped already; once it has ended"),
+            std::string::npos)
+      << StepLines(roll)[0].text;
+  roll.status.conditions[0].status = ConditionStatus::kFalse;
+  EXPECT_TRUE(StepLines(roll).empty());
+}
+
 TEST(CliView, AGateThatWaitsNamesTheOperationToApprove) {
   Roll roll;
   roll.metadata.name = "up-0123";

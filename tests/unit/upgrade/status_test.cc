@@ -87,6 +87,62 @@ TEST(UpgradeStatus, APassThatFindsNothingNewWritesNothing) {
   EXPECT_EQ(Summarize(s, Working(OperationPhase::kDownloading), kLater), s.upgrade.status);
 }
 
+// The column of kubectl: never empty before the end.
+TEST(UpgradeStatus, ProgressSaysInShortWhyNothingGoesOnYet) {
+  const auto column = [](Snapshot s, const Plan& plan) {
+    const UpgradeStatus status = Summarize(s, plan, kNow);
+    EXPECT_EQ(Summarize(s, plan, kLater).progress, status.progress) << "no write a pass";
+    return status.progress ? status.progress->message : "none";
+  };
+  Plan waits = Working(OperationPhase::kPending);
+  waits.admitted = false;
+  waits.message = "waits for Upgrade first, which is stalled: sha256 differs; mend that";
+  EXPECT_EQ(column(World(), waits), "waits for Upgrade first");
+  waits.message = "spec.paused is true; set it to false to go on";
+  EXPECT_EQ(column(World(), waits), "spec.paused is true");
+  Plan stalled = Working(OperationPhase::kDownloading);
+  stalled.stalled = true;
+  stalled.reason = "VersionNotFound";
+  Snapshot fetching = World();
+  fetching.release = Release{};
+  EXPECT_EQ(column(fetching, stalled), "stalled: VersionNotFound");
+  fetching.release->status.progress.emplace().message = "12 of 80 MB";
+  EXPECT_EQ(column(fetching, Working(OperationPhase::kDownloading)), "12 of 80 MB");
+  Snapshot rolling = World();
+  rolling.roll = Roll{};
+  EXPECT_EQ(column(rolling, Working(OperationPhase::kInstalling)), "working") << "the roll has not reported yet";
+  EXPECT_EQ(column(World(), Ended(Outcome::kSucceeded, "runs v2")), "none");
+}
+
+TEST(UpgradeStatus, WhatRanBeforeIsWhatRunsOnceItIsAdmitted) {
+  Snapshot s = World();
+  s.server = Server{};
+  s.server->status.version = "v1";
+  Plan waits = Working(OperationPhase::kPending);
+  waits.admitted = false;
+  s.upgrade.status = Summarize(s, waits, kNow);
+  EXPECT_EQ(s.upgrade.status.previous_version, "");
+  s.server->status.version = "v2";
+  EXPECT_EQ(Summarize(s, Working(OperationPhase::kDownloading), kNow).previous_version, "v2");
+}
+
+TEST(UpgradeStatus, AnAbortThatCameTooLateIsToldWithItsReason) {
+  Snapshot s = World();
+  s.roll = Roll{};
+  Condition refused;
+  refused.type = "AbortRefused";
+  refused.status = ConditionStatus::kTrue;
+  refused.reason = "AbortRefused";
+  refused.message = "the old slot is being stopped already";
+  s.roll->status.conditions = {refused};
+  const UpgradeStatus status = Summarize(s, Working(OperationPhase::kVerifying), kNow);
+  const Condition* told = FindCondition(status.conditions, condition::kAbortRefused);
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->message, refused.message);
+  EXPECT_EQ(FindCondition(Summarize(World(), Working(OperationPhase::kVerifying), kNow).conditions, "AbortRefused"),
+            nullptr);
+}
+
 TEST(UpgradeStatus, EventsTellTheStoryOnce) {
   const Snapshot s = World();
   const UpgradeStatus started = Summarize(s, Working(OperationPhase::kDownloading), kNow);

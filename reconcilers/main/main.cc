@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <climits>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -242,6 +245,32 @@ class App {
   int lines_ = 50;
 };
 
+// glibc keeps freed memory for each thread (its tcache, up to 7 pieces of each of 64 sizes) and gives none of it back
+// before the thread ends: with the 60 threads of `up` that was 5 MB at rest and 9 after 50 rolls (PSS). It can be
+// turned off by the environment of a program's start only, so the long-lived roles start themselves once more; what a
+// person set is left alone, and so are programs that we start.
+void RunWithoutThreadCaches(char** argv) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr char kName[] = "GLIBC_TUNABLES", kValue[] = "glibc.malloc.tcache_count=0";
+  const char* set = std::getenv(kName);
+  if (set != nullptr && std::string_view(set) != kValue) return;
+  char self[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self - 1);
+  if (set == nullptr && length > 0) {
+    self[length] = '\0';
+    ::setenv(kName, kValue, 1);
+    ::execv(self, argv);  // by its path: by /proc/self/exe it would be called "exe"; a replaced binary goes on as it is
+  }
+  ::unsetenv(kName);
+#else
+  (void)argv;
+#endif
+}
+
+bool IsLongLived(std::string_view word) {
+  return word == "up" || word == "agent" || word == "manager" || word == "apiserver";
+}
+
 }  // namespace
 }  // namespace lockkeeper
 
@@ -258,5 +287,6 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "front") {
     return lockkeeper::RunFrontRole(std::vector<std::string>(argv + 2, argv + argc));
   }
+  if (std::any_of(argv, argv + argc, lockkeeper::IsLongLived)) lockkeeper::RunWithoutThreadCaches(argv);
   return lockkeeper::App().Run(argc, argv);
 }

@@ -16,8 +16,9 @@ constexpr bool kMeasureMemory = true;
 
 // A sample of the nightly run (LK_SAMPLE_SECONDS) is to show only that the test itself works.
 bool Sampled() { return std::getenv("LK_SAMPLE_SECONDS") != nullptr; }
-// What the objects and the history of 50 operations take in the caches, twice over.
-constexpr int64_t kGrowthKib = 12 << 10;
+// Of the 100 rolls after the first 50, in which the table of events and SQLite's caches fill: 0.8 MB were seen, and 5.3
+// to 8 when the caches held on to whole objects.
+constexpr int64_t kGrowthKib = 4 << 10;
 
 struct Footprint {
   int64_t pss_kib = 0;
@@ -49,8 +50,8 @@ class GrowthE2e : public E2e {
   }
 };
 
-TEST_F(GrowthE2e, FiftyRollsLeaveNothingBehind) {
-  const int warm_up = Sampled() ? 2 : 10, rolls = Sampled() ? 3 : 50;
+TEST_F(GrowthE2e, AHundredRollsLeaveNothingBehind) {
+  const int warm_up = Sampled() ? 2 : 50, rolls = Sampled() ? 3 : 100;
   Install();
   for (int i = 0; i < warm_up && !HasFailure(); ++i) Roll(i);
   const Footprint before = Measure();

@@ -297,6 +297,12 @@ class Planner {
     }
     if (claim == nullptr) return ready(reason::kUnclaimed, "it listens on " + doc_->listen + "; no Server claims it");
     const std::string claimed = "for Server " + claim->server;
+    if (claim->stopped && f.target && f.target->hold) {
+      return Say(Settling::kCurrent, ConditionStatus::kFalse, reason::kServerStopped,
+                 "Server " + claim->server + " is stopped: a new connection is held for " +
+                     std::to_string(doc_->spec.hold.seconds) + " s, then closed; `lockkeeper start " + claim->server +
+                     " -n " + doc_->ns + "` starts it");
+    }
     if (!f.target || f.target->hold) {
       return ready(reason::kFrontHolding, "it holds new connections " + claimed + ", as wanted");
     }

@@ -43,6 +43,7 @@ struct Claim {
   std::string uid;
   // Where it wants the connections to go; unset: it leaves the front as it is.
   std::optional<FrontTarget> target;
+  bool stopped = false;  // by `lockkeeper stop`
   bool operator==(const Claim&) const = default;
 };
 

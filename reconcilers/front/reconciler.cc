@@ -40,7 +40,8 @@ Fact<std::vector<Claim>> Reconciler::ReadClaims(const ObjectKey& key, const Ledg
     if (record.code() == Code::kNotFound) continue;
     if (!record.ok()) return Unknown{record.status().message()};
     if (record->released || !record->spec.front_ref || record->spec.front_ref->name != key.name) continue;
-    claims.push_back({server.name, record->uid, roll::WantedFrontTarget(*record, deps_.clock.Read(), ledger)});
+    claims.push_back(
+        {server.name, record->uid, roll::WantedFrontTarget(*record, deps_.clock.Read(), ledger), record->stopped});
   }
   std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) { return a.server < b.server; });
   return claims;

@@ -253,13 +253,15 @@ Plan Context::Stall(std::string reason, std::string message, std::vector<NextAct
   return plan;
 }
 
+std::string Context::LookAtFront() const {
+  return "kubectl describe front " + (spec.front_ref ? spec.front_ref->name : "") + " -n " + rec.key.ns;
+}
+
 Plan Context::FrontSilentPlan() const {
   const std::string why = s.front.absent() ? "it does not exist on this host" : s.front.why();
-  return Stall(
-      "FrontSilent", "the front " + FrontName() + " does not answer: " + why,
-      {MakeAction("InspectFront",
-                  "kubectl describe front " + (spec.front_ref ? spec.front_ref->name : "") + " -n " + rec.key.ns,
-                  "none")});
+  return Stall("FrontSilent",
+               "the front " + FrontName() + " does not answer: " + why + "; " + LookAtFront() + " says more",
+               {MakeAction("InspectFront", LookAtFront(), "none")});
 }
 
 NextAction Context::MakeAction(std::string code, std::string command, std::string risk) const {

@@ -101,6 +101,8 @@ class Context {
   Plan Stall(std::string reason, std::string message, std::vector<NextAction> actions = {},
              std::optional<Duration> requeue = {}) const;
   Plan FrontSilentPlan() const;
+  // The command that shows what the front says of itself.
+  std::string LookAtFront() const;
   NextAction MakeAction(std::string code, std::string command, std::string risk) const;
 
   // How soon a wait looks again where nothing wakes it: 50 ms first, then 200 ms (the seed's poll).

@@ -131,7 +131,7 @@ class ServerConditions {
       return Add(condition::kAvailable, true, reason::kAsDesired, "the front answers through slot " + active_.name);
     if (c_.rec.active.empty())
       return Add(condition::kAvailable, false, reason::kNotInstalled, "nothing is installed yet");
-    if (c_.rec.stopped) return Add(condition::kAvailable, false, reason::kServerStopped, "stopped by lockkeeper stop");
+    if (c_.rec.stopped) return Add(condition::kAvailable, false, reason::kServerStopped, StoppedText());
     if (active_.readiness == Readiness::kUnknown) {
       out_.push_back(Make(condition::kAvailable, ConditionStatus::kUnknown, reason::kActiveSlotDown,
                           "slot " + active_.name + " does not answer in time"));
@@ -139,7 +139,7 @@ class ServerConditions {
     }
     if (!active_.Ready())
       return Add(condition::kAvailable, false, reason::kNoReadySlot, "slot " + active_.name + " is not ready");
-    if (c_.FrontSilent()) return Add(condition::kAvailable, false, reason::kFrontSilent, "the front does not answer");
+    if (c_.FrontSilent()) return Add(condition::kAvailable, false, reason::kFrontSilent, FrontSilentText());
     Add(condition::kAvailable, false, reason::kFrontHolding, "the front is not seen on slot " + active_.name);
   }
 
@@ -159,6 +159,18 @@ class ServerConditions {
                  "the members' token is behind: " + c_.rec.member_token_error);
     }
     Add(condition::kDegraded, false, reason::kAsDesired, "");
+  }
+
+  std::string FrontSilentText() const {
+    return "the front " + c_.FrontName() + " does not answer; " + c_.LookAtFront() + " says more";
+  }
+
+  // What clients meet meanwhile is told, too.
+  std::string StoppedText() const {
+    return "stopped by lockkeeper stop" + (!c_.HasFront() ? std::string()
+                                                          : "; the front " + c_.FrontName() +
+                                                                " holds new connections for its hold.seconds, then "
+                                                                "closes them");
   }
 
   void Upgradeable() {
@@ -199,8 +211,8 @@ class ServerConditions {
 
   void FrontInSync() {
     if (c_.FrontSilent()) {
-      return out_.push_back(Make(condition::kFrontInSync, ConditionStatus::kUnknown, reason::kFrontSilent,
-                                 "the front " + c_.FrontName() + " does not answer"));
+      return out_.push_back(
+          Make(condition::kFrontInSync, ConditionStatus::kUnknown, reason::kFrontSilent, FrontSilentText()));
     }
     const bool sync = c_.rec.hold ? c_.FrontHolds() : c_.FrontOn(active_);
     const std::string_view why = !sync         ? reason::kFrontNotObserved
@@ -272,7 +284,7 @@ class ServerConditions {
     if (c_.rec.stopped) {
       sum.settling = Settling::kCurrent;
       sum.reason = reason::kServerStopped;
-      sum.message = "stopped by lockkeeper stop";
+      sum.message = StoppedText();
       return sum;
     }
     if (c_.op != nullptr && (installing || c_.rec.active.empty())) {

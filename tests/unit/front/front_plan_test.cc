@@ -301,6 +301,19 @@ TEST(FrontPlan, AWantedHoldIsReadyAndSaysSo) {
   EXPECT_EQ(p.verdict.ready, ConditionStatus::kTrue);
 }
 
+TEST(FrontPlan, AHoldOfAStoppedServerIsNotReadyAndSaysForHowLongAndHowItEnds) {
+  Snapshot s = Converged();
+  s.claims->at(0).target->hold = true;
+  s.claims->at(0).stopped = true;
+  s.state->target->hold = true;
+  const Plan p = Decide(s, At(0));
+  EXPECT_EQ(p.verdict.reason, reason::kServerStopped);
+  EXPECT_EQ(p.verdict.ready, ConditionStatus::kFalse);
+  EXPECT_EQ(p.verdict.message, "Server kcp is stopped: a new connection is held for " +
+                                   std::to_string(s.document->spec.hold.seconds) +
+                                   " s, then closed; `lockkeeper start kcp -n default` starts it");
+}
+
 TEST(FrontPlan, AnotherOrALaterLedgerIsAWitnessAndTheFrontIsLeftAlone) {
   Snapshot s = Converged();
   s.claims->at(0).target->slot = "green";

@@ -153,15 +153,24 @@ int RunUp(const UpOptions& options) {
   agent_options.cancel_calls = [&agent_api] { (*agent_api)->CancelAll(); };
   agent_options.on_fatal = fatal;
   Agent agent(**agent_api, SystemClock(), std::move(agent_options));
-  if (const Status s = agent.Start(); !s.ok()) return Fail(s);
+  // What has begun ends in order also where the agent cannot start; what does not end must not meet destructors.
+  const auto end_in_order = [&] {
+    const bool agent_ended = InOrder(agent.Stop());
+    const bool fleet_ended = InOrder(fleet.Stop());
+    server.Stop();
+    return agent_ended && fleet_ended;
+  };
+  if (const Status s = agent.Start(); !s.ok()) {
+    const int code = Fail(s);
+    if (!end_in_order()) EndNow(code);
+    return code;
+  }
 
   Ready("lockkeeper is up: API " + server.url() + ", host " + options.host + ", data " + options.data_dir +
         "\n  export KUBECONFIG=" + server.kubeconfig_path() + "\n");
   const int code = ending.Wait();
   const std::string left = agent.LeftRunning();
-  bool in_order = InOrder(agent.Stop());
-  in_order = InOrder(fleet.Stop()) && in_order;
-  server.Stop();
+  const bool in_order = end_in_order();
   if (left.empty()) {
     std::printf("lockkeeper has stopped; nothing of it runs on.\n");
   } else {
@@ -228,7 +237,11 @@ int RunAgent(const AgentRoleOptions& options) {
   agent_options.cancel_calls = [&api] { (*api)->CancelAll(); };
   agent_options.on_fatal = [&ending](const Status& status) { ending.Fatal(status); };
   Agent agent(**api, SystemClock(), std::move(agent_options));
-  if (const Status s = agent.Start(); !s.ok()) return Fail(s);
+  if (const Status s = agent.Start(); !s.ok()) {
+    const int failed = Fail(s);
+    if (!InOrder(agent.Stop())) EndNow(failed);
+    return failed;
+  }
   Ready("lockkeeper agent is up: host " + options.host + ", data " + options.data_dir + "\n");
   const int code = ending.Wait();
   const std::string left = agent.LeftRunning();

@@ -32,7 +32,11 @@ Result<Json> AgentClient::Do(const std::string& method, const std::string& targe
   request.timeout = std::chrono::seconds(10);
   const Result<ClientResponse> response = client_.Do(request);
   if (response.code() == Code::kUnavailable || response.code() == Code::kNotFound) {
-    return Status(response.code(), "no agent answers at " + path_ + " (" + response.status().message() +
+    // The socket's path is said once, not again by each layer below.
+    const std::string& why = response.status().message();
+    const size_t colon = why.rfind(": ");
+    return Status(response.code(), "no agent answers at " + path_ + " (" +
+                                       (colon == std::string::npos ? why : why.substr(colon + 2)) +
                                        "); is `lockkeeper up` running, and is LOCKKEEPER_DATA (or --data) its folder?");
   }
   if (!response.ok()) return response.status().Annotate("asking the agent at " + path_);

@@ -38,7 +38,12 @@ Status Session::Open() {
   load.namespace_ = options_.ns;
   const std::string own = KubeconfigIn(options_.data_dir);
   if (load.explicit_path.empty() && Env("KUBECONFIG").empty() && PathExists(own)) load.explicit_path = own;
-  LK_ASSIGN_OR_RETURN(RestConfig config, LoadRestConfig(load));
+  Result<RestConfig> loaded = LoadRestConfig(load);
+  if (loaded.code() == Code::kNotFound) {
+    return Status(loaded.code(), loaded.status().message() + "; `lockkeeper up` writes " + own);
+  }
+  if (!loaded.ok()) return loaded.status();
+  RestConfig config = std::move(*loaded);
   context_namespace_ = config.namespace_;
   HttpApiOptions options;
   options.timeout = std::chrono::seconds(10);

@@ -222,11 +222,17 @@ Status SetControl(Session& session, const std::string& text, Control control, co
 Status StopOrStart(Session& session, const std::string& of_server, bool stop, const Out& out) {
   LK_ASSIGN_OR_RETURN(const std::string server, ParseServer(of_server));
   const std::string target = "/v1/servers/" + session.ns() + "/" + server + (stop ? "/stop" : "/start");
-  LK_RETURN_IF_ERROR(session.agent().Post(target).status());
-  out("Server " + server +
-      (stop ? ": stopping; it stays stopped, also over a restart of lockkeeper, until `lockkeeper start " + server +
-                  "`\n"
-            : ": starting\n"));
+  LK_ASSIGN_OR_RETURN(const Json view, session.agent().Post(target));
+  if (!stop) {
+    out("Server " + server + ": starting\n");
+    return Status::Ok();
+  }
+  const std::string& front = view.Get("front").AsString();
+  out("Server " + server + ": stopping; it stays stopped, also over a restart of lockkeeper, until `lockkeeper start " +
+      server + "`" +
+      (front.empty() ? ""
+                     : ". Its front " + front + " holds each new connection for its hold.seconds, then closes it") +
+      "\n");
   return Status::Ok();
 }
 

@@ -50,13 +50,18 @@ class App {
     app_.fallthrough();
     app_.add_option("--kubeconfig", session_.kubeconfig,
                     "how to reach the API; else $KUBECONFIG, else the one in --data");
+    session_.data_dir = cli::DefaultDataDir();
     app_.add_option("--context", session_.context, "context of the kubeconfig");
-    app_.add_option("-n,--namespace", session_.ns, "namespace");
-    app_.add_option("--data", session_.data_dir, "data folder of this host")->capture_default_str();
+    app_.add_option("-n,--namespace", session_.ns, "namespace; else the context's, else default");
+    app_.add_option("--data", session_.data_dir, "data folder of this host; else $LOCKKEEPER_DATA")
+        ->capture_default_str();
     app_.add_option("--log-level", log_level_, "debug, info, warn or error")
         ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
     app_.add_flag("--log-json", log_json_, "log lines as JSON");
-    session_.data_dir = cli::DefaultDataDir();
+    app_.set_version_flag("--version", "lockkeeper " + kcp::BuildVersion());
+    app_.footer(
+        "To begin: lockkeeper up, then kubectl apply -f manifests/samples/ (README.md has the walk-through).\n"
+        "Exit codes: 0; 1 for an error; 2 where an operation was followed and did not end well.");
     AddRoles();
     AddReading();
     AddOperations();
@@ -83,6 +88,8 @@ class App {
     if (error.get_exit_code() == 0) return app_.exit(error);
     std::string what = error.what();
     const std::vector<CLI::App*> verbs = app_.get_subcommands();
+    const bool missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+    if (verbs.empty() && missing) what = "say what to do, for instance lockkeeper status";
     if (verbs.empty() && !app_.remaining().empty()) what = "there is no verb \"" + app_.remaining().front() + "\"";
     std::fprintf(stderr, "lockkeeper: %s; see lockkeeper%s --help\n", what.c_str(),
                  verbs.empty() ? "" : (" " + verbs.front()->get_name()).c_str());
@@ -108,7 +115,7 @@ class App {
     });
     up->add_option("--listen", up_.listen, "address of the API")->capture_default_str();
     up->add_option("--host", up_.host, "name of this host, as in spec.host")->capture_default_str();
-    up->add_option("--metrics", up_.metrics_address, "address of /metrics and /healthz; 0: none");
+    up->add_option("--metrics", up_.metrics_address, "ADDRESS:PORT of /metrics, /healthz and /readyz; none without it");
     CLI::App* api = Verb("apiserver", "the embedded API server alone", [this] {
       api_.data_dir = session_.data_dir;
       return RunApiServerRole(api_);
@@ -120,7 +127,8 @@ class App {
       manager_.context = session_.context;
       return RunManager(manager_);
     });
-    manager->add_option("--metrics", manager_.metrics_address, "address of /metrics and /healthz; 0: none");
+    manager->add_option("--metrics", manager_.metrics_address,
+                        "ADDRESS:PORT of /metrics, /healthz and /readyz; none without it");
     manager->add_flag_callback(
         "--no-leader-elect", [this] { manager_.leader_elect = false; }, "for a single replica");
     CLI::App* agent = Verb("agent", "the reconcilers of one host", [this] {
@@ -130,7 +138,8 @@ class App {
       return RunAgent(agent_);
     });
     agent->add_option("--host", agent_.host, "name of this host, as in spec.host")->required();
-    agent->add_option("--metrics", agent_.metrics_address, "address of /metrics and /healthz; 0: none");
+    agent->add_option("--metrics", agent_.metrics_address,
+                      "ADDRESS:PORT of /metrics, /healthz and /readyz; none without it");
     agent->add_flag("--take-over", agent_.take_over, "take the host's name from an agent that is silent for 40 s");
     // Its own flags are parsed by the front itself; this entry is for --help.
     app_.add_subcommand("front", "the TCP front's data plane (started by the agent)");
@@ -138,24 +147,24 @@ class App {
 
   void AddReading() {
     CLI::App* status =
-        Verb("status", "Servers, or one of them",
+        Verb("status", "the Servers and what wants attention, or one of them whole",
              InSession([this](cli::Session& s) { return Report(cli::ShowStatus(s, name_, all_, Print)); }));
     status->add_option("server", name_, "one Server");
     status->add_flag("-A,--all-namespaces", all_, "of every namespace");
     CLI::App* watch = Verb("watch", "follow an Upgrade or a Roll to its end, a line a step",
                            InSession([this](cli::Session& s) { return Follow(s, name_, timeout_); }));
     watch->add_option("name", name_, "NAME, upgrade/NAME or roll/NAME")->required();
-    watch->add_option("--timeout", timeout_, "seconds to follow; it goes on without us");
+    watch->add_option("--timeout", timeout_, "seconds to follow it at most; the operation goes on by itself");
     CLI::App* history =
         Verb("history", "operations that ended, newest first",
              InSession([this](cli::Session& s) { return Report(cli::ShowHistory(s, name_, lines_, Print)); }));
     history->add_option("server", name_, "of one Server");
     history->add_option("--limit", lines_, "how many")->capture_default_str()->check(CLI::Range(1, 100000));
     CLI::App* logs =
-        Verb("logs", "last output of a slot",
+        Verb("logs", "last output of a slot's process",
              InSession([this](cli::Session& s) { return Report(cli::ShowLogs(s, name_, slot_, lines_, Print)); }));
     logs->add_option("server", name_, "the Server")->required();
-    logs->add_option("--slot", slot_, "blue or green; the active one");
+    logs->add_option("--slot", slot_, "blue or green; else the active one");
     logs->add_option("--lines", lines_, "how many")->capture_default_str()->check(CLI::Range(1, 10000));
   }
 
@@ -172,9 +181,10 @@ class App {
     upgrade->add_option("--version", request_.version, "a tag, latest or main")->required();
     upgrade->add_flag("--plan", request_.preflight, "check and show the plan; touch nothing");
     upgrade->add_flag("--gate", request_.gate, "stop before the flip until approved");
-    upgrade->add_flag("--no-rollback", request_.no_rollback, "take no backup");
-    upgrade->add_flag("--allow-downgrade", request_.allow_downgrade, "to an older version");
-    upgrade->add_option("--ready-timeout", request_.ready_timeout_seconds, "seconds until it must be ready");
+    upgrade->add_flag("--no-rollback", request_.no_rollback, "take no backup, so that no data can be put back");
+    upgrade->add_flag("--allow-downgrade", request_.allow_downgrade, "where the version is older than what runs");
+    upgrade->add_option("--ready-timeout", request_.ready_timeout_seconds,
+                        "seconds until the new process must be ready");
     CLI::App* restart =
         Verb("restart", "roll a Server to a fresh process of the same build", InSession([this](cli::Session& s) {
                request_.restart = true;
@@ -198,16 +208,16 @@ class App {
     };
     control("approve", "let an operation pass its gates", cli::Control::kApprove);
     control("pause", "hold an operation at its next safe point", cli::Control::kPause);
-    control("resume", "let it go on", cli::Control::kResume);
+    control("resume", "let a paused operation go on", cli::Control::kResume);
     control("abort", "undo an operation, while the old slot still runs", cli::Control::kAbort);
     control("abandon", "end the waiting for an operation nobody will finish", cli::Control::kAbandon);
     CLI::App* retry = Verb("retry", "run a finished operation again under a new name",
                            InSession([this](cli::Session& s) { return Report(cli::Retry(s, name_, Print).status()); }));
     retry->add_option("name", name_, "the Upgrade or Roll")->required();
     for (const bool stop : {true, false}) {
-      CLI::App* verb = Verb(
-          stop ? "stop" : "start", stop ? "stop a Server's processes and keep them stopped" : "start a stopped Server",
-          InSession([this, stop](cli::Session& s) { return Report(cli::StopOrStart(s, name_, stop, Print)); }));
+      CLI::App* verb =
+          Verb(stop ? "stop" : "start", stop ? "stop a Server's processes, until start" : "start a stopped Server",
+               InSession([this, stop](cli::Session& s) { return Report(cli::StopOrStart(s, name_, stop, Print)); }));
       verb->add_option("server", name_, "the Server")->required();
     }
   }
@@ -217,6 +227,10 @@ class App {
       for (const KindInfo& kind : Kinds()) {
         if (kind.ours) Print("---\n" + ToYaml(CrdOf(kind)));
       }
+      return 0;
+    });
+    Verb("help", "print this", [this] {
+      Print(app_.help());
       return 0;
     });
     Verb("version", "print the version", [] {

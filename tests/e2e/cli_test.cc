@@ -44,10 +44,15 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
   const std::string newest = Said({"history", "--limit", "1"});
   EXPECT_NE(newest.find("again"), std::string::npos) << newest;
   const std::pair<std::vector<std::string>, const char*> refused[] = {
-      {{"status", "none"}, "no Server named \"none\""},   {{"history", "none"}, "no Server named \"none\""},
-      {{"restart", "none"}, "no Server named \"none\""},  {{"abort", "none"}, "no Upgrade or Roll named \"none\""},
-      {{"retry", "roll/none"}, "no Roll named \"none\""}, {{"approve", "pod/x"}, "names no operation"},
-      {{"history", "--limit", "-1"}, "not in range"},     {{"frobnicate"}, "there is no verb \"frobnicate\""},
+      {{"status", "none"}, "no Server named \"none\""},
+      {{"history", "none"}, "no Server named \"none\""},
+      {{"restart", "none"}, "no Server named \"none\""},
+      {{"abort", "none"}, "no Upgrade or Roll named \"none\""},
+      {{"retry", "roll/none"}, "no Roll named \"none\""},
+      {{"approve", "pod/x"}, "names no operation"},
+      {{"history", "--limit", "-1"}, "not in range"},
+      {{"frobnicate"}, "there is no verb \"frobnicate\""},
+      {{"-n", "x"}, "say what to do"},
   };
   for (const auto& [args, text] : refused) {
     const Result<std::string> said = lab_.Verb(args);
@@ -67,9 +72,20 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
   ASSERT_FALSE(nothing.ok());
   EXPECT_NE(nothing.status().message().find("has finished"), std::string::npos) << nothing.status().message();
 
-  Said({"stop", "kcp"});
+  EXPECT_NE(Said({"--version"}).find("lockkeeper v"), std::string::npos);
+  EXPECT_NE(Said({"help"}).find("To begin: lockkeeper up"), std::string::npos);
+
+  const std::string stopping = Said({"stop", "kcp"});
+  EXPECT_NE(stopping.find("Its front kcp holds each new connection"), std::string::npos) << stopping;
   WaitUntil([&] { return FindProcess({"/bin/kcp", "start"}) == 0; }, std::chrono::seconds(30));
   EXPECT_EQ(FindProcess({"/bin/kcp", "start"}), 0);
+  // What clients meet now is told where one looks.
+  EXPECT_TRUE(Await<Front>("kcp", [](const Front& f) {
+                const Condition* ready = FindOf(f, "Ready");
+                return ready != nullptr && ready->reason == "ServerStopped" && ready->status == ConditionStatus::kFalse;
+              }).ok());
+  const std::string stopped = Said({"status"});
+  EXPECT_NE(stopped.find("the front default/kcp holds new connections"), std::string::npos) << stopped;
   Said({"start", "kcp"});
   EXPECT_TRUE(Await<Server>("kcp", [](const Server& s) {
                 for (const Condition& c : s.status.conditions) {

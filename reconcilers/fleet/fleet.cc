@@ -40,6 +40,8 @@ HostState StateOf(HostTracker::State state) {
   return HostState::kUndetermined;
 }
 
+constexpr char kLeaseName[] = "lockkeeper-manager";
+
 ObjectKey ServerOf(const CachedObject& object) {
   return {object.key().namespace_, object.Parse().At({"spec", "serverRef", "name"}).AsString()};
 }
@@ -53,7 +55,7 @@ class Fleet::Impl {
     if (options.lease_api != nullptr) {
       LeaderElectionOptions election;
       election.namespace_ = kSystemNamespace;
-      election.name = "lockkeeper-manager";
+      election.name = kLeaseName;
       manager_.AddElection(*options.lease_api, std::move(election));
     }
     reconciler_ = std::make_unique<upgrade::Reconciler>(
@@ -284,6 +286,21 @@ class Fleet::Impl {
   HostTracker tracker_ LK_GUARDED_BY(mutex_);
   std::map<std::string, HostState> beat_state_ LK_GUARDED_BY(mutex_);  // of the last beat, by heartbeat Lease
 };
+
+Status NobodyLeads(Api& api, const Now& now) {
+  const Result<Lease> lease = Get<Lease>(api, {kSystemNamespace, kLeaseName});
+  if (lease.code() == Code::kNotFound) return Status::Ok();
+  if (!lease.ok()) return lease.status();
+  const LeaseSpec& spec = lease->spec;
+  if (spec.holder_identity.empty() || !spec.renew_time) return Status::Ok();
+  const Duration ago = now.wall - *spec.renew_time;
+  const Duration lasts = Seconds(static_cast<double>(spec.lease_duration_seconds.value_or(15)));
+  if (ago >= lasts) return Status::Ok();
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f s ago, for %.0f s", ToSeconds(ago), ToSeconds(lasts));
+  return {Code::kBusy, "manager " + spec.holder_identity + " leads: it renewed Lease " + kSystemNamespace + "/" +
+                           kLeaseName + " " + text};
+}
 
 Fleet::Fleet(Api& api, const Clock& clock, FleetOptions options)
     : impl_(std::make_unique<Impl>(api, clock, std::move(options))) {}

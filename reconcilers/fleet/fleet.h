@@ -22,6 +22,10 @@ struct FleetOptions {
   std::function<void(const Status&)> on_fatal;
 };
 
+// For a manager without election: ok when nobody holds the Lease lockkeeper-manager, or its time is over by the clock
+// of `now`; kBusy names who holds it. An error of the API as it is.
+Status NobodyLeads(Api& api, const Now& now);
+
 class Fleet {
  public:
   Fleet(Api& api, const Clock& clock, FleetOptions options);

@@ -207,6 +207,15 @@ int RunManager(const ManagerRoleOptions& options) {
   if (const Status s = EnsureSystemNamespace(**api); !s.ok()) {
     LogWarn("the system namespace could not be seen yet", {{"error", s.ToString()}});
   }
+  if (!options.leader_elect) {
+    // Two that act at once would each undo what the other does.
+    const Status alone = NobodyLeads(**api, SystemClock().Read());
+    if (alone.code() == Code::kBusy) {
+      return Fail(Status(alone.code(), alone.message() + "; end it, or start this one without --no-leader-elect"));
+    }
+    LogWarn("no election: a second manager beside this one is not noticed",
+            {{"leads", alone.ok() ? "nobody" : alone.ToString()}});
+  }
   FleetOptions fleet_options;
   fleet_options.lease_api = options.leader_elect ? lease_api->get() : nullptr;
   fleet_options.metrics_address = options.metrics_address;

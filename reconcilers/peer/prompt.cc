@@ -53,8 +53,21 @@ Result<std::vector<std::string>> PromptPeer::ListProbes(const ServerSpec& spec) 
 }
 
 Result<FrontState> PromptFront::Get(const std::string& front) {
-  const std::string what = "status of front " + front + " since revision " + std::to_string(revision_());
-  return asker_.Ask<Result<FrontState>>(what, kFrontKept, [this, front] { return inner_.Get(front); });
+  const int64_t revision = revision_();
+  const std::string what = "status of front " + front + " since revision " + std::to_string(revision);
+  Result<FrontState> state =
+      asker_.Ask<Result<FrontState>>(what, kFrontKept, [this, front] { return inner_.Get(front); });
+  const Duration now = clock_.Read().boot;
+  const MutexLock lock(mutex_);
+  Said& said = said_[front];
+  if (state.ok()) {
+    said = {revision, now, *state};
+  } else if (state.code() != Code::kBusy) {
+    said = Said{};
+  } else if (said.at != Duration{} && said.revision == revision && now - said.at <= kFrontKept) {
+    return said.state;
+  }
+  return state;
 }
 
 }  // namespace lockkeeper

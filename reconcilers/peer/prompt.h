@@ -10,23 +10,23 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "api/base/sync.h"
 #include "reconcilers/peer/asker.h"
 #include "reconcilers/ports/front_admin.h"
 #include "reconcilers/ports/peer.h"
 
 namespace lockkeeper {
 
-// How long a pass waits for one answer. A server of this host answers in some 5 ms, a front in one; that a front is
-// silent is shown to people, so one on a machine that has too much to do is given a little longer.
-inline constexpr Duration kPeerPatience = Milliseconds(100);
-inline constexpr Duration kFrontPatience = Milliseconds(250);
+// How long a pass waits for one answer. A server of this host answers in some 5 ms, a front in one.
+inline constexpr Duration kPassPatience = Milliseconds(100);
 
 class PromptPeer : public Peer {
  public:
-  PromptPeer(Peer& inner, const Clock& clock, Duration patience = kPeerPatience)
+  PromptPeer(Peer& inner, const Clock& clock, Duration patience = kPassPatience)
       : inner_(inner), asker_(clock, patience) {}
 
   Result<ReadyzFact> Readyz(const ServerSpec& spec, int port) override { return inner_.Readyz(spec, port); }
@@ -46,8 +46,8 @@ class PromptFront : public FrontAdmin {
  public:
   // `revision`: the ledger's. What a front said before the last word of the ledger says nothing after it.
   PromptFront(FrontAdmin& inner, std::function<int64_t()> revision, const Clock& clock,
-              Duration patience = kFrontPatience)
-      : inner_(inner), revision_(std::move(revision)), asker_(clock, patience) {}
+              Duration patience = kPassPatience)
+      : inner_(inner), revision_(std::move(revision)), clock_(clock), asker_(clock, patience) {}
 
   Result<FrontState> Get(const std::string& front) override;
   Result<FrontState> Set(const std::string& front, const FrontTarget& target) override {
@@ -59,8 +59,18 @@ class PromptFront : public FrontAdmin {
   }
 
  private:
+  // What a front said last. It stands for a moment while the next answer is late: one that is slow is not silent.
+  struct Said {
+    int64_t revision = 0;
+    Duration at{};
+    FrontState state;
+  };
+
   FrontAdmin& inner_;
   const std::function<int64_t()> revision_;
+  const Clock& clock_;
+  Mutex mutex_;
+  std::map<std::string, Said> said_ LK_GUARDED_BY(mutex_);
   peer::Asker asker_;
 };
 

@@ -1,10 +1,16 @@
 // Apiserver, manager and agent as processes of their own, and one of them is away in the middle of a roll.
+#include <poll.h>
+
 #include <csignal>
 
 #include "tests/e2e/fixture.h"
 
 namespace lockkeeper {
 namespace {
+
+#ifndef LK_STALL_SECONDS
+#define LK_STALL_SECONDS 0
+#endif
 
 class ApiAwayE2e : public E2e {
  protected:
@@ -30,8 +36,14 @@ TEST_F(ApiAwayE2e, WithTheApiStalledInTheMiddleOfARollTheAgentEndsItAndTellsOfIt
       << Json(Json::Array(history.begin(), history.end())).Dump();
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), 0);
   EXPECT_NE(FindProcess({"/bin/kcp", "slots/green"}), 0);
+  // not synchronisation: how long it is away is the input
+  ::poll(nullptr, 0, LK_STALL_SECONDS * 1000);
   ::kill(lab_.part_pid("apiserver"), SIGCONT);
+  ASSERT_EQ(StartManagerAgain(), Status::Ok());
   ExpectSucceeds("up");
+  const Result<Server> server = Await<Server>(
+      "kcp", [](const Server& s) { return s.status.version == kNew && !s.status.operation && SaysReady(s); });
+  EXPECT_TRUE(server.ok()) << server.status().ToString();
 }
 
 TEST_F(ApiAwayE2e, AnApiThatIsRestartedAndAManagerThatIsKilledInTheMiddleOfARollDelayOnlyTheTelling) {

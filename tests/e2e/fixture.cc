@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -100,6 +101,13 @@ Status E2e::MakeUpgrade(const std::string& name, const std::string& version,
   upgrade.spec.version = version;
   if (edit) edit(upgrade);
   return Create<Upgrade>(lab_.api(), upgrade).status();
+}
+
+Status E2e::StartManagerAgain() {
+  if (lab_.PartLog("manager").find("lost the lease") == std::string::npos) return Status::Ok();
+  const Result<int> ended = lab_.EndPart("manager", SIGTERM);
+  if (ended.value_or(-1) != 1) return {Code::kInternal, "it is to leave at once with 1, and not in order"};
+  return lab_.StartPart("manager");
 }
 
 Result<Upgrade> E2e::AwaitFinished(const std::string& upgrade, double seconds) {

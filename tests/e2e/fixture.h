@@ -60,6 +60,9 @@ class E2e : public ::testing::Test {
   Status MakeUpgrade(const std::string& name, const std::string& version,
                      const std::function<void(Upgrade&)>& edit = {});
 
+  // A manager that could not renew its Lease for 10 s ends, as it must; who runs it starts it again. Of a split lab.
+  Status StartManagerAgain();
+
   // Until the predicate holds of the object as the API has it; kTimeout with what it last was.
   template <typename T>
   Result<T> Await(const std::string& name, const std::function<bool(const T&)>& done, double seconds = 60);

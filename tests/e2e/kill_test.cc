@@ -165,6 +165,32 @@ TEST_F(KillE2e, KilledAtAnyStepARollEndsAsIfItHadNotBeen) {
   EXPECT_GT(killed, 0);
 }
 
+TEST_F(KillE2e, TwentyQuickRestartsInARollAndAtRestStartNothingTwice) {
+  Install();
+  Note();
+  const auto restart = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_TRUE(lab_.Down(SIGKILL).ok());
+      const Result<double> up = lab_.Up();
+      ASSERT_TRUE(up.ok()) << up.status().ToString();
+    }
+  };
+  ASSERT_EQ(MakeUpgrade("up", kNew), Status::Ok());
+  ASSERT_TRUE(WaitUntil([&] { return !StepNow().value_or("").empty(); }));
+  ASSERT_NO_FATAL_FAILURE(restart(10));
+  ExpectAsIfItHadNotBeen("up", kNew);
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/green"});
+  const pid_t front = FindProcess({" front --config", "default.kcp"});
+  const size_t starts = Starts();
+  ASSERT_NO_FATAL_FAILURE(restart(10));
+  ASSERT_TRUE(Await<Server>("kcp", [](const Server& s) { return SaysReady(s) && !s.status.operation; }).ok());
+  EXPECT_EQ(Starts(), starts);
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), serving);
+  EXPECT_EQ(FindProcess({" front --config", "default.kcp"}), front);
+  const std::string log = lab_.UpLog();
+  EXPECT_EQ(log.find(" error "), std::string::npos) << log.substr(log.find(" error "), 300);
+}
+
 TEST_F(KillE2e, EndingAndStartingLockkeeperTouchesNoServerAndNoConnection) {
   Install();
   const pid_t server = FindProcess({"/bin/kcp", "slots/blue"});

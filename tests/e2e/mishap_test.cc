@@ -1,6 +1,7 @@
 // What people and hosts do in the middle of things: pausing, aborting too late, shims that die, many requests at once.
 #include <csignal>
 
+#include "api/base/sqlite.h"
 #include "tests/e2e/fixture.h"
 
 namespace lockkeeper {
@@ -58,6 +59,63 @@ TEST_F(MishapE2e, AnAbortOnceTheOldSlotIsBeingStoppedIsRefusedWithTheWayBack) {
     return !refused.empty();
   }));
   EXPECT_NE(refused.find("rollback"), std::string::npos) << "the way out: " << refused;
+}
+
+TEST_F(MishapE2e, AnAbortOnceAnOutageHasRecordedItsNewSlotIsRefusedAndTheRollGoesOnToItsEnd) {
+  Install(true);
+  ASSERT_EQ(MakeUpgrade("up", kNew, [](Upgrade& u) { u.spec.server_ref.name = "single"; }), Status::Ok());
+  ASSERT_TRUE(AwaitStep({"Start", "Listen", "Ready"}));
+  // The flip waits for its front: the new slot is recorded, and the step stands.
+  const pid_t front = FindProcess({" front --config", "default.single"});
+  ::kill(front, SIGSTOP);
+  EXPECT_TRUE(AwaitStep({"Record"}));
+  EXPECT_TRUE(lab_.Verb({"abort", "up"}).ok());
+  const auto refused = [](const Roll& r) {
+    const Condition* c = FindOf(r, "AbortRefused");
+    return c != nullptr && c->status == ConditionStatus::kTrue && c->reason == "AbortRefused" &&
+           c->message.find("recorded already") != std::string::npos &&
+           c->message.find("lockkeeper rollback single") != std::string::npos;
+  };
+  const Result<Upgrade> begun = Await<Upgrade>("up", [](const Upgrade& u) { return u.status.roll_ref.has_value(); });
+  EXPECT_TRUE(begun.ok()) << begun.status().ToString();
+  if (begun.ok()) {
+    const Result<Roll> roll = Await<Roll>(begun->status.roll_ref->name, refused);
+    EXPECT_TRUE(roll.ok()) << roll.status().ToString();
+  }
+  ::kill(front, SIGCONT);
+  ExpectSucceeds("up");
+  const Result<Server> server = Get<Server>(lab_.api(), {"default", "single"});
+  ASSERT_TRUE(server.ok());
+  EXPECT_EQ(server->status.version, kNew);
+}
+
+TEST_F(MishapE2e, APauseWhileTheStoreIsBackedUpHoldsTheRollBeforeAnythingBegins) {
+  Install();
+  // Copying it takes a while.
+  {
+    Result<sqlite::Db> store = sqlite::Db::Open(lab_.data() + "/servers/default/kcp/store/kcp.db", {});
+    ASSERT_TRUE(store.ok()) << store.status().ToString();
+    ASSERT_EQ(store->Exec("CREATE TABLE ballast(x); INSERT INTO ballast VALUES (zeroblob(300000000))"), Status::Ok());
+  }
+  ASSERT_EQ(MakeUpgrade("up", kNew), Status::Ok());
+  const Result<Upgrade> copying =
+      Await<Upgrade>("up", [](const Upgrade& u) { return u.status.phase == OperationPhase::kBackingUp; });
+  ASSERT_TRUE(copying.ok()) << copying.status().ToString();
+  ASSERT_TRUE(lab_.Verb({"pause", "up"}).ok());
+  const Result<Upgrade> paused = Await<Upgrade>("up", [](const Upgrade& u) {
+    for (const Condition& c : u.status.conditions) {
+      if (c.reason == "Paused") return true;
+    }
+    return false;
+  });
+  ASSERT_TRUE(paused.ok()) << paused.status().ToString();
+  EXPECT_TRUE(WaitUntil([&] { return lab_.UpLog().find("store backed up backup=default/up") != std::string::npos; }));
+  const Result<std::string> step = StepNow();
+  EXPECT_TRUE(step.ok() && (step->empty() || *step == "Admit" || *step == "Preflight"))
+      << "the roll waits: " << step.value_or("?");
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), 0) << "nothing was started";
+  ASSERT_TRUE(lab_.Verb({"resume", "up"}).ok());
+  ExpectSucceeds("up");
 }
 
 TEST_F(MishapE2e, ShimsThatAreKilledCostNoServerAndNoFrontItsProcess) {

@@ -1,4 +1,6 @@
 // Rolls whose objects are in a real kube-apiserver, with kubectl as a user has it.
+#include <algorithm>
+
 #include "tests/e2e/peers/real_fixture.h"
 
 namespace lockkeeper {
@@ -57,6 +59,43 @@ TEST_F(RealRollE2e, ABuildThatNeverBecomesReadyIsUndoneAndNobodyNotices) {
   EXPECT_EQ(load.counts.watch_reconnects, 0);
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
   EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), 0);
+}
+
+TEST_F(RealRollE2e, AGateWaitsForKubectlToApproveOrToAbort) {
+  Install();
+  const pid_t serving = FindProcess({"/bin/kcp", "slots/blue"});
+  const auto gated = [](Upgrade& u) { u.spec.gates.push_back(Gate::kBeforeFlip); };
+  const auto waits = [&](const std::string& name) {
+    const Result<Upgrade> up = Await<Upgrade>(name, [](const Upgrade& u) {
+      return std::any_of(u.status.conditions.begin(), u.status.conditions.end(),
+                         [](const Condition& c) { return c.reason == "WaitingForApproval"; });
+    });
+    ASSERT_TRUE(up.ok()) << up.status().ToString();
+    EXPECT_NE(FindProcess({"/bin/kcp", "slots/green"}), 0) << "the new slot is ready beside the old one";
+  };
+  const auto patch = [&](const std::string& name, const std::string& controls) {
+    (void)Shown({"patch", "upg", name, "--type=merge", "-p", R"({"spec":{"controls":)" + controls + "}}"});
+  };
+  ASSERT_EQ(MakeUpgrade("not-this-one", kNew, gated), Status::Ok());
+  ASSERT_NO_FATAL_FAILURE(waits("not-this-one"));
+  patch("not-this-one", R"({"abort":true})");
+  const Result<Upgrade> aborted = FinishedByKubectl("not-this-one");
+  ASSERT_TRUE(aborted.ok()) << aborted.status().ToString();
+  EXPECT_EQ(aborted->status.outcome, Outcome::kAborted) << aborted->status.error;
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/blue"}), serving);
+  EXPECT_EQ(FindProcess({"/bin/kcp", "slots/green"}), 0);
+  const std::string undone =
+      cluster()
+          .Kubectl({"patch", "upg", "not-this-one", "--type=merge", "-p", R"({"spec":{"controls":{"abort":false}}})"})
+          .All();
+  EXPECT_NE(undone.find("abort"), std::string::npos) << "an abort is not taken back: " << undone;
+
+  ASSERT_EQ(MakeUpgrade("up", kNew, gated), Status::Ok());
+  ASSERT_NO_FATAL_FAILURE(waits("up"));
+  patch("up", R"({"approve":["BeforeFlip"]})");
+  const Result<Upgrade> done = FinishedByKubectl("up");
+  ASSERT_TRUE(done.ok()) << done.status().ToString();
+  ExpectWhole(*done, kNew);
 }
 
 TEST_F(RealRollE2e, APlannedOutageRefusesNobody) {

@@ -177,6 +177,12 @@ Status ShowHistory(Session& session, const std::string& of_server, int limit, co
   // Each Server's are newest first already; the times are RFC 3339 in UTC, which sort as text.
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a[1] > b[1]; });
   if (limit >= 0 && rows.size() > static_cast<size_t>(limit)) rows.resize(static_cast<size_t>(limit));
+  // The ledger keeps what the objects no longer show.
+  if (rows.empty() && all.ok()) (void)from_agent().ok();
+  if (rows.empty()) {
+    out("No operation has ended yet.\n");
+    return Status::Ok();
+  }
   out(Table({"SERVER", "FINISHED", "KIND", "NAME", "VERSION", "OUTCOME", "BY"}, rows));
   return Status::Ok();
 }
@@ -187,6 +193,7 @@ Status ShowLogs(Session& session, const std::string& of_server, const std::strin
       "/v1/logs?server=" + PercentEncode(session.ns() + "/" + server) + "&lines=" + std::to_string(lines);
   if (!slot.empty()) target += "&slot=" + PercentEncode(slot);
   const Result<Json> answer = session.agent().Get(target);
+  if (!answer.ok() && answer.code() != Code::kUnavailable) return answer.status();
   if (!answer.ok()) {
     return answer.status().Annotate("logs are kept on the host of the Server and read through its agent");
   }

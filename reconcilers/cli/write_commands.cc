@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "api/base/id.h"
+#include "api/types/conditions.h"
+#include "api/types/reasons.h"
 #include "controller/typed.h"
 #include "reconcilers/cli/commands.h"
 #include "reconcilers/cli/target.h"
@@ -97,7 +99,7 @@ Status ControlByAgent(Session& session, const std::string& name, Control control
 Result<std::string> MakeUpgrade(Session& session, const UpgradeRequest& request, const Out& out) {
   LK_ASSIGN_OR_RETURN(Api * api, session.api());
   LK_ASSIGN_OR_RETURN(const std::string name, ParseServer(request.server));
-  LK_RETURN_IF_ERROR(FindServer(*api, session.ns(), name).status());
+  LK_ASSIGN_OR_RETURN(const Server server, FindServer(*api, session.ns(), name));
   Upgrade upgrade;
   upgrade.metadata.namespace_ = session.ns();
   upgrade.metadata.name = request.name.empty() ? MintName(name) : request.name;
@@ -117,6 +119,10 @@ Result<std::string> MakeUpgrade(Session& session, const UpgradeRequest& request,
   }
   LK_RETURN_IF_ERROR(made);
   out("upgrade/" + upgrade.metadata.name + " created\n");
+  const Condition* ready = FindCondition(server.status.conditions, condition::kReady);
+  if (ready != nullptr && ready->reason == reason::kServerStopped && !request.preflight) {
+    out("Server " + name + " is stopped; it begins after `lockkeeper start " + name + "`\n");
+  }
   return upgrade.metadata.name;
 }
 

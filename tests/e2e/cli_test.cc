@@ -53,6 +53,7 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
       {{"history", "--limit", "-1"}, "not in range"},
       {{"frobnicate"}, "there is no verb \"frobnicate\""},
       {{"-n", "x"}, "say what to do"},
+      {{"logs", "kcp", "--slot", "red"}, "lockkeeper: Server default/kcp has no slot \"red\""},
   };
   for (const auto& [args, text] : refused) {
     const Result<std::string> said = lab_.Verb(args);
@@ -86,6 +87,8 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
               }).ok());
   const std::string stopped = Said({"status"});
   EXPECT_NE(stopped.find("the front default/kcp holds new connections"), std::string::npos) << stopped;
+  EXPECT_NE(Said({"restart", "kcp", "--name", "later"}).find("it begins after `lockkeeper start kcp`"),
+            std::string::npos);
   Said({"start", "kcp"});
   EXPECT_TRUE(Await<Server>("kcp", [](const Server& s) {
                 for (const Condition& c : s.status.conditions) {

@@ -68,7 +68,8 @@ class Fleet::Impl {
                                 manager_.recorder().Record(EventTarget::Of(ToJson(u)),
                                                            event.warning ? EventType::kWarning : EventType::kNormal,
                                                            event.reason, event.message);
-                              }});
+                              },
+                              [this](const ObjectKey& key) { return SeenServer(key); }});
     AddCaches();
     AddControllers();
   }
@@ -241,6 +242,26 @@ class Fleet::Impl {
     tracker_.Observe(name.substr(prefix.size()), lease, clock_.Read().boot);
   }
 
+  std::shared_ptr<const Server> SeenServer(const ObjectKey& key) {
+    const ObjectPtr object = servers_->Get(key);
+    if (object == nullptr) {
+      MutexLock lock(mutex_);
+      seen_servers_.erase(key);
+      return nullptr;
+    }
+    {
+      MutexLock lock(mutex_);
+      const auto seen = seen_servers_.find(key);
+      if (seen != seen_servers_.end() && seen->second.first == object) return seen->second.second;
+    }
+    Result<Server> decoded = Decode<Server>(object->Parse());
+    if (!decoded.ok()) return nullptr;
+    auto server = std::make_shared<const Server>(std::move(*decoded));
+    MutexLock lock(mutex_);
+    seen_servers_.insert_or_assign(key, std::pair(object, server));
+    return server;
+  }
+
   HostState HostOf(const std::string& host) {
     const bool absent = leases_->HasSynced() && leases_->Get({kSystemNamespace, HeartbeatName(host)}) == nullptr;
     const Duration now = clock_.Read().boot;
@@ -284,6 +305,8 @@ class Fleet::Impl {
   std::map<Request, Duration> said_at_;  // of the one worker of silent-host
   Mutex mutex_;
   HostTracker tracker_ LK_GUARDED_BY(mutex_);
+  // Decoded once for all that wait.
+  std::map<ObjectKey, std::pair<ObjectPtr, std::shared_ptr<const Server>>> seen_servers_ LK_GUARDED_BY(mutex_);
   std::map<std::string, HostState> beat_state_ LK_GUARDED_BY(mutex_);  // of the last beat, by heartbeat Lease
 };
 

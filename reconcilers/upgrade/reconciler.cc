@@ -38,7 +38,14 @@ bool Reconciler::Current(const Server& server) const {
 Result<Snapshot> Reconciler::Observe(const ObjectKey& key) {
   Snapshot s;
   LK_ASSIGN_OR_RETURN(s.upgrade, Get<Upgrade>(deps_.api, key));
-  s.server = Read<Server>(deps_.api, key.namespace_, s.upgrade.spec.server_ref.name);
+  const std::string& server_name = s.upgrade.spec.server_ref.name;
+  const std::shared_ptr<const Server> seen =
+      deps_.seen_server ? deps_.seen_server({key.namespace_, server_name}) : nullptr;
+  if (seen != nullptr && OnlyWaits(s.upgrade, *seen)) {
+    s.server = *seen;
+  } else {
+    s.server = Read<Server>(deps_.api, key.namespace_, server_name);
+  }
   if (s.server.known()) {
     s.host = deps_.host_of(s.server->spec.host);
     s.server_is_current = Current(*s.server);
@@ -122,6 +129,9 @@ Result<Duration> Reconciler::Reconcile(const ObjectKey& key) {
 }
 
 Result<Duration> Reconciler::ReconcileDeclared(const ObjectKey& key) {
+  if (const auto seen = deps_.seen_server ? deps_.seen_server(key) : nullptr; seen != nullptr && !MayDeclare(*seen)) {
+    return Duration{};  // what changes that wakes it
+  }
   DeclaredSnapshot s;
   Result<Server> server = Get<Server>(deps_.api, key);
   if (server.code() == Code::kNotFound) return Duration{};

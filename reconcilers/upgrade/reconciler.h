@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "controller/api.h"
@@ -23,6 +24,9 @@ struct Dependencies {
   std::function<HostState(const std::string& host)> host_of;
   std::function<int64_t(const std::string& host, const std::string& server_uid)> posted;
   std::function<void(const Upgrade&, const StoryEvent&)> event;
+  // The Server as a watch last showed it, nullptr when it did not: enough where nothing is to be done before it
+  // changes, which wakes. Thread-safe.
+  std::function<std::shared_ptr<const Server>(const ObjectKey&)> seen_server = nullptr;
 };
 
 class Reconciler {

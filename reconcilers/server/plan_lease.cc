@@ -9,6 +9,7 @@ namespace {
 
 constexpr Duration kProvenDead = Seconds(5);  // without a renewal: client-go's RenewDeadline in kcp
 constexpr Duration kOneRenewal = Seconds(5);
+constexpr char kProbeAgain[] = "probeAgain";
 constexpr Duration kOneQuestion = Seconds(5);  // what a call to the server may take (ports/peer.h)
 
 bool HostIsOurs(const Context& c, const std::string& holder) {
@@ -122,6 +123,8 @@ HandlerResult DoLease(const Context& c, Draft& d) {
   const SlotView fresh = c.Slot(op.to);
 
   const auto mark = [&](const std::string& text, const char* why) {
+    // Whoever was away for the whole time has seen no renewal that may have been there: one is waited for.
+    if (c.DeadlinePassed(kStepLease)) c.SetDeadline(d.next, kStepLease, 2 * kOneRenewal);
     op.notes["leaseMark"] = text;
     op.notes["leaseMarkAt"] = Micros(c.now.wall);
     d.Say("WatchingLease", why);
@@ -162,7 +165,8 @@ HandlerResult DoLease(const Context& c, Draft& d) {
   }
   if (auto wait = StandStill(c, d, kStepLease, limit)) return NotYet(std::move(*wait));
   const bool unreadable = fact.unknown();
-  if (c.DeadlinePassed(kStepLease) && (!unreadable || c.DeadlineLeft(kStepLease) < -kOneQuestion)) {
+  const bool judged = unreadable ? c.DeadlineLeft(kStepLease) < -kOneQuestion : !held_before.empty();
+  if (Started(*c.op, kStepLease) && c.DeadlinePassed(kStepLease) && judged) {
     std::string what = fact.known()    ? "its holder is " + fact->holder
                        : fact.absent() ? "nobody made it again"
                                        : "it cannot be read: " + fact.why();
@@ -191,6 +195,13 @@ HandlerResult DoProbe(const Context& c, Draft& d) {
     return StepDone();
   }
   if (auto wait = StandStill(c, d, kStepProbe, limit)) return NotYet(std::move(*wait));
+  // An agent that was away for the whole time has not made it: it gets its time once more.
+  if (Started(*c.op, kStepProbe) && c.DeadlinePassed(kStepProbe) && probe.absent() && c.Note(kProbeAgain).empty()) {
+    d.op().notes[kProbeAgain] = "yes";
+    c.SetDeadline(d.next, kStepProbe, limit);
+    d.Say("Probing", "probe object " + c.rec.probe_name + " is not there: it is made once more");
+    return NotYet(c.Wait("Probing", d.message, Milliseconds(1)));
+  }
   // What was never answered is not held against the build.
   const bool answered = ours || probe.absent();
   if (Started(*c.op, kStepProbe) && c.DeadlinePassed(kStepProbe) &&

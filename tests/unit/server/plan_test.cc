@@ -310,6 +310,22 @@ const Row kRows[] = {
        Probing(a, Seconds(1)).s().probe = ProbeFact{"roll-probe-1", false, "Initializing"};
      },
      "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
+    {"a_probe_that_nobody_was_there_to_make_gets_its_time_once_more",
+     [](ASnapshot& a) { Probing(a, Seconds(60)).s().probe = Absent{}; }, "Probing",
+     [](const ServerRecord& r) { return GivenMoreTime(r, kStepProbe); }},
+    {"a_probe_that_is_not_there_after_that_fails",
+     [](ASnapshot& a) {
+       Probing(a, Seconds(1)).s().probe = Absent{};
+       a.op().notes["probeAgain"] = "yes";
+     },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
+    {"a_lease_that_nobody_was_there_to_watch_gets_the_time_of_a_renewal",
+     [](ASnapshot& a) {
+       Leased(a, "box_9", Seconds(0)).s().lease.lease->acquire_time = TestNow().wall - Seconds(100);
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded();
+       a.Stopped("blue").DeadlineIn(kStepLease, -Seconds(60));
+     },
+     "WatchingLease", [](const ServerRecord& r) { return GivenMoreTime(r, kStepLease); }},
     {"a_probe_that_was_not_answered_yet_is_waited_for_as_long_as_one_question_takes",
      [](ASnapshot& a) { Probing(a, Seconds(1)); }, "Probing"},
     {"a_probe_that_was_never_answered_fails_without_blaming_the_build", [](ASnapshot& a) { Probing(a, Seconds(6)); },

@@ -181,12 +181,16 @@ class ServerConditions {
       message = OperationText(*c_.op) + " is under way";
     } else if (c_.rec.deleting) {
       why = reason::kDeleting;
+      message = "the Server is being deleted";
     } else if (c_.rec.stopped) {
       why = reason::kServerStopped;
+      message = "stopped; `lockkeeper start " + c_.rec.key.name + " -n " + c_.rec.key.ns + "` starts it";
     } else if (c_.spec.paused) {
       why = reason::kServerPaused;
+      message = "spec.paused is true; set it to false to go on";
     } else if (c_.spec.maintenance.freeze) {
       why = reason::kFrozen;
+      message = "spec.maintenance.freeze is true; set it to false to go on";
     } else if (in_.plan.stalled) {
       why = in_.plan.reason;
       message = in_.plan.message;
@@ -200,7 +204,8 @@ class ServerConditions {
     if (lease.unknown()) {
       // Not every pass reads it: what stood goes on standing until a reading says otherwise.
       if (const Condition* was = FindCondition(before_.conditions, condition::kLeaseHeld)) return out_.push_back(*was);
-      return out_.push_back(Make(condition::kLeaseHeld, ConditionStatus::kUnknown, reason::kLeaseUnreadable, ""));
+      return out_.push_back(Make(condition::kLeaseHeld, ConditionStatus::kUnknown, reason::kLeaseUnreadable,
+                                 "the controller lease was not read: " + lease.why()));
     }
     const bool held =
         lease.known() && !lease->holder.empty() &&

@@ -197,13 +197,14 @@ RollStatus SummarizeWaiting(const StatusInput& in, const RollStatus& before, int
       message = "waits for " + rec.operation->kind + " " + rec.operation->name + StalledHolder(in, *rec.operation);
     } else if (rec.spec.paused) {
       why = reason::kServerPaused;
-      message = "Server " + rec.key.name + " is paused";
+      message = "spec.paused of Server " + rec.key.name + " is true; set it to false to go on";
     } else if (rec.spec.maintenance.freeze) {
       why = reason::kFrozen;
-      message = "maintenance.freeze of Server " + rec.key.name + " is true";
+      message = "spec.maintenance.freeze of Server " + rec.key.name + " is true; set it to false to go on";
     } else if (rec.stopped) {
       why = reason::kServerStopped;
-      message = "Server " + rec.key.name + " is stopped; `lockkeeper start " + rec.key.name + "` starts it";
+      message = "Server " + rec.key.name + " is stopped; `lockkeeper start " + rec.key.name + " -n " + rec.key.ns +
+                "` starts it";
     } else if (in.plan.stalled) {
       why = in.plan.reason;
       message = in.plan.message;

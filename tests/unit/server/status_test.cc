@@ -182,6 +182,20 @@ TEST(RollStatus, who_waits_is_told_for_whom) {
   EXPECT_EQ(WaitingStatusOf(a), restarting) << "in each phase the same: no write for each that waits";
 }
 
+TEST(RollStatus, what_keeps_a_server_from_its_next_operation_is_told_with_the_way_out) {
+  const auto told = [](const std::function<void(ServerRecord&)>& change, const std::string& way_out) {
+    ASnapshot a;
+    change(a.rec());
+    for (const std::string& message :
+         {Message(StatusOf(a).conditions, "Upgradeable"), Message(WaitingStatusOf(a).conditions, "Admitted")}) {
+      EXPECT_NE(message.find(way_out), std::string::npos) << message;
+    }
+  };
+  told([](ServerRecord& r) { r.spec.paused = true; }, "is true; set it to false to go on");
+  told([](ServerRecord& r) { r.spec.maintenance.freeze = true; }, "is true; set it to false to go on");
+  told([](ServerRecord& r) { r.stopped = true; }, "`lockkeeper start kcp -n ns` starts it");
+}
+
 TEST(RollStatus, who_waits_for_a_stalled_upgrade_is_told_why_and_how_to_end_it) {
   ASnapshot a;
   a.Rolling(kStepAdmit).op().kind = kKindUpgrade;

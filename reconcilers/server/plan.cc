@@ -29,6 +29,7 @@ constexpr Rule kRules[] = {
     {"ForgetWhatWasStopped", ForgetWhatWasStopped},
     {"SeeRestartedAt", SeeRestartedAt},
     {"ApplyTheEditedTemplate", ApplyTheEditedTemplate},
+    {"EndTheAbortedWhoWait", EndTheAbortedWhoWait},
     {"AdmitTheNextOperation", AdmitTheNextOperation},
     {"FollowTheActiveSlot", FollowTheActiveSlot},
     {"WatchTheActiveSlot", WatchTheActiveSlot},
@@ -38,6 +39,7 @@ constexpr Rule kRules[] = {
 constexpr Rule kBeside[] = {
     {"FreeTheLeaseOfADeadHolder", FreeTheLeaseOfADeadHolder},
     {"FollowTheActiveSlot", FollowTheActiveSlot},
+    {"EndTheAbortedWhoWait", EndTheAbortedWhoWait},
     {"RefuseWhoWillNotWait", RefuseWhoWillNotWait},
 };
 

@@ -114,7 +114,16 @@ OperationRecord RootOf(const OperationRecord& op) {
   return root;
 }
 
-Plan EndWaiting(const Context& c, const Candidate& x, const char* reason, std::string message) {
+// What a person gave up stands until spec.version changes: else the manager would make the next Upgrade for it a minute
+// later.
+void KeepStopped(const Context& c, ServerRecord& next, const OutcomeRecord& out) {
+  const bool stopped = out.outcome == Outcome::kAborted || out.outcome == Outcome::kAbandoned;
+  if (!stopped || out.kind != kKindUpgrade || out.version.empty() || out.version != c.spec.version) return;
+  std::erase_if(next.rejected, StoppedByAPerson);
+  next.rejected.push_back({out.version, "", std::string(EnumName(out.outcome)), c.now.wall});
+}
+
+Plan EndWaiting(const Context& c, const Candidate& x, Outcome outcome, const char* reason, std::string message) {
   OutcomeRecord out;
   out.kind = x.kind;
   out.ns = x.ns;
@@ -123,14 +132,27 @@ Plan EndWaiting(const Context& c, const Candidate& x, const char* reason, std::s
   out.spec_hash = x.spec_hash;
   out.server = c.rec.key.ToString();
   out.version = x.version;
-  out.outcome = Outcome::kFailed;
+  out.outcome = outcome;
   out.reason = reason;
   out.message = message;
   out.requested_by = x.roll.requested_by;
   out.started_at = out.finished_at = c.now.wall;
   ServerRecord next = c.rec;
   AddHistory(next, out);
+  KeepStopped(c, next, out);
   return c.Do(std::move(next), reason, x.kind + " " + x.name + ": " + message, out);
+}
+
+// The manager reads outcomes of what has no Roll in the history. What it has not closed yet must not be pushed out by
+// the next: half of the history is left to what runs.
+bool MayTellMore(const Context& c) {
+  if (!c.s.candidates.known()) return false;
+  const auto open = std::count_if(c.s.candidates->begin(), c.s.candidates->end(), [&](const Candidate& x) {
+    return x.kind == kKindUpgrade && !x.closed &&
+           std::any_of(c.rec.history.begin(), c.rec.history.end(),
+                       [&](const OutcomeRecord& h) { return h.kind == x.kind && h.uid == x.uid; });
+  });
+  return static_cast<size_t>(open) < kHistory / 2;
 }
 
 std::string HolderText(const OperationRecord& op) {
@@ -234,12 +256,7 @@ Plan Finish(const Context& c, ServerRecord next, Outcome outcome, const std::str
       next.rejected.push_back({open.version, sha, open.reason, c.now.wall});
     }
   }
-  const bool stopped = outcome == Outcome::kAborted || outcome == Outcome::kAbandoned;
-  if (stopped && out.kind == kKindUpgrade && !out.version.empty() && out.version == c.spec.version) {
-    // Else the manager would make the next one for spec.version a minute later.
-    std::erase_if(next.rejected, StoppedByAPerson);
-    next.rejected.push_back({out.version, "", std::string(EnumName(outcome)), c.now.wall});
-  }
+  KeepStopped(c, next, out);
   if (reverse || child) {
     OperationRecord root = RootOf(op);
     root.roll_outcome = reverse ? next.open_outcome->outcome : outcome;
@@ -309,7 +326,7 @@ RuleResult CloseTheUpgrade(const Context& c) {
     }
   }
   // A re-created Upgrade is answered with what the ledger recorded.
-  if (!c.s.candidates.known()) return {};
+  if (!c.s.candidates.known() || !MayTellMore(c)) return {};
   for (const Candidate& x : *c.s.candidates) {
     if (x.kind != kKindUpgrade || !x.has_finalizer || x.closed || !x.recorded.known()) continue;
     if (x.recorded->spec_hash != x.spec_hash || (c.op != nullptr && c.op->uid == x.uid)) continue;
@@ -329,8 +346,9 @@ RuleResult CloseTheUpgrade(const Context& c) {
 RuleResult AdmitTheNextOperation(const Context& c) {
   const std::vector<const Candidate*> queue = Queue(c);
   if (c.rec.deleting) {
-    if (c.op != nullptr || queue.empty()) return {};
-    return EndWaiting(c, *queue.front(), "ServerDeleted", "its Server is being deleted; nothing was changed");
+    if (c.op != nullptr || queue.empty() || !MayTellMore(c)) return {};
+    return EndWaiting(c, *queue.front(), Outcome::kFailed, "ServerDeleted",
+                      "its Server is being deleted; nothing was changed");
   }
   if (!MayBegin(c)) return {};
   if (c.rec.active.empty() && !InstallVersion(c.spec).empty()) return {};  // the first install comes first
@@ -361,11 +379,23 @@ RuleResult AdmitTheNextOperation(const Context& c) {
   return {};
 }
 
+RuleResult EndTheAbortedWhoWait(const Context& c) {
+  if (!MayTellMore(c)) return {};
+  for (const Candidate* x : Queue(c)) {
+    const auto& controls = x->roll.controls;
+    if (!controls.abort && !controls.abandon) continue;
+    const bool abort = controls.abort;
+    return EndWaiting(c, *x, abort ? Outcome::kAborted : Outcome::kAbandoned, abort ? "Aborted" : "Abandoned",
+                      std::string(abort ? "aborted" : "abandoned") + " while it waited; nothing was changed");
+  }
+  return {};
+}
+
 RuleResult RefuseWhoWillNotWait(const Context& c) {
-  if (c.op == nullptr) return {};
+  if (c.op == nullptr || !MayTellMore(c)) return {};
   for (const Candidate* x : Queue(c)) {
     if (x->roll.when_busy != WhenBusy::kFail) continue;
-    return EndWaiting(c, *x, "Busy",
+    return EndWaiting(c, *x, Outcome::kFailed, "Busy",
                       "the Server is busy with " + HolderText(*c.op) + ", and whenBusy is Fail; make another one, " +
                           "under a new name, once that has ended");
   }

@@ -36,7 +36,8 @@ RuleResult FreeTheLeaseOfADeadHolder(const Context& c);  // rule C
 RuleResult RecordControls(const Context& c);
 RuleResult CloseTheUpgrade(const Context& c);
 RuleResult AdmitTheNextOperation(const Context& c);  // rule E
-RuleResult RefuseWhoWillNotWait(const Context& c);   // rule E: whenBusy Fail
+RuleResult EndTheAbortedWhoWait(const Context& c);
+RuleResult RefuseWhoWillNotWait(const Context& c);  // rule E: whenBusy Fail
 RuleResult BeginTheInstall(const Context& c);
 RuleResult SeeRestartedAt(const Context& c);
 RuleResult ApplyTheEditedTemplate(const Context& c);  // updatePolicy: Immediately

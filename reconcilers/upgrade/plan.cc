@@ -34,9 +34,14 @@ const HistoryEntry* HistoryOf(const Server& server, const std::string& uid) {
   return nullptr;
 }
 
-bool Contains(const std::vector<HistoryEntry>& history, const std::string& uid) {
-  return std::any_of(history.begin(), history.end(),
-                     [&](const HistoryEntry& h) { return h.kind == Upgrade::kKind && h.uid == uid; });
+// The ledger has settled it: its history shows it, or only what ended later, which pushed it out.
+bool Settled(const std::vector<HistoryEntry>& history, const Upgrade& upgrade) {
+  const auto of_it = [&](const HistoryEntry& h) { return h.kind == Upgrade::kKind && h.uid == upgrade.metadata.uid; };
+  if (std::any_of(history.begin(), history.end(), of_it)) return true;
+  const auto& end = upgrade.status.finished_at;
+  return !history.empty() && end && std::all_of(history.begin(), history.end(), [&](const HistoryEntry& h) {
+    return h.finished_at && *h.finished_at > *end;
+  });
 }
 
 OwnerReference OwnerOf(const Upgrade& upgrade) {
@@ -121,7 +126,7 @@ class Decider {
     plan_.reason = std::string(EnumName(outcome));
     plan_.message = u_.status.error;
     const bool server_gone = s_.server.absent();
-    const bool recorded = s_.server.known() && Contains(server().status.history, u_.metadata.uid);
+    const bool recorded = s_.server.known() && s_.server_is_current && Settled(server().status.history, u_);
     const bool holding = HoldsPlace();
     if (u_.metadata.HasFinalizer(kFinalizer) && !holding && (server_gone || recorded)) {
       plan_.step = RemoveFinalizer{};
@@ -183,8 +188,14 @@ class Decider {
     plan_.admitted = true;
     if (s_.roll.known() && s_.roll->status.outcome) return MirrorOutcome(*s_.roll);
     // What ended after this object was made was no earlier object's: the agent turned it away without a roll.
-    if (h->finished_at && u_.metadata.creation_timestamp && *h->finished_at >= *u_.metadata.creation_timestamp &&
-        *h->outcome == Outcome::kFailed) {
+    const bool its_own =
+        h->finished_at && u_.metadata.creation_timestamp && *h->finished_at >= *u_.metadata.creation_timestamp;
+    if (its_own && (*h->outcome == Outcome::kAborted || *h->outcome == Outcome::kAbandoned)) {
+      const bool aborted = *h->outcome == Outcome::kAborted;
+      return End(*h->outcome, std::string(EnumName(*h->outcome)),
+                 std::string(aborted ? "aborted" : "abandoned") + " while it waited; nothing was changed");
+    }
+    if (its_own && *h->outcome == Outcome::kFailed) {
       if (server().metadata.Deleting()) {
         return End(*h->outcome, "ServerDeleted", "its Server is being deleted; nothing was changed");
       }

@@ -63,6 +63,19 @@ class ASnapshot {
     s_.slots[name].companions = 0;
     return *this;
   }
+  // An Upgrade to v2 that is not admitted; the last one made.
+  Candidate& Waiting(const std::string& name) {
+    Candidate x;
+    x.kind = kKindUpgrade;
+    x.ns = "ns";
+    x.name = name;
+    x.uid = "uid-" + name;
+    x.has_finalizer = true;
+    x.version = "v2";
+    x.recorded = Absent{};
+    s_.candidates.get()->push_back(x);
+    return s_.candidates.get()->back();
+  }
   // Its process runs, listens and answers 200 with the right build.
   ASnapshot& Ready(const std::string& name) {
     Running(name);

@@ -63,6 +63,10 @@ bool GivenMoreTime(const ServerRecord& r, const char* step) {
   return r.operation->failure_reason.empty() && r.operation->deadlines.at(step).Left(TestNow()) >= Seconds(5);
 }
 
+bool EndedWaiting(const ServerRecord& r, Outcome outcome) {
+  return !r.history.empty() && r.history.front().uid == "uid-later" && r.history.front().outcome == outcome;
+}
+
 const Row kRows[] = {
     {"a_server_at_rest_gets_no_step", [](ASnapshot&) {}, "AsDesired"},
     // Rule A
@@ -388,6 +392,30 @@ const Row kRows[] = {
        return r.history.front().outcome == Outcome::kRolledBack &&
               r.history.front().message.find("lockkeeper logs kcp -n ns --slot green") != std::string::npos;
      }},
+    {"one_that_waits_behind_another_and_is_aborted_ends_at_once",
+     [](ASnapshot& a) {
+       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepReady, [](OperationRecord& op) {
+         op.spec.gates = {Gate::kBeforeFlip};
+       });
+       a.op().waiting_since = TestNow();
+       a.Waiting("later").roll.controls.abort = true;
+     },
+     "WaitingForApproval", [](const ServerRecord& r) { return EndedWaiting(r, Outcome::kAborted) && r.operation; }},
+    {"one_that_waits_for_a_paused_server_and_is_aborted_ends_at_once",
+     [](ASnapshot& a) {
+       a.rec().spec.paused = true;
+       a.Waiting("later").roll.controls.abort = true;
+     },
+     "Aborted", [](const ServerRecord& r) { return EndedWaiting(r, Outcome::kAborted) && !r.operation; }},
+    {"an_aborted_one_that_waits_is_kept_when_spec_version_asked_for_it",
+     [](ASnapshot& a) {
+       a.rec().spec.version = "v2";
+       a.Waiting("later").roll.controls.abandon = true;
+     },
+     "Abandoned",
+     [](const ServerRecord& r) {
+       return EndedWaiting(r, Outcome::kAbandoned) && r.rejected.size() == 1 && r.rejected[0].version == "v2";
+     }},
     // Starting
     {"a_new_slot_that_crashes_is_undone_and_blamed",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Dead("green").Rolling(kStepStart); }, "NewSlotDied",
@@ -525,6 +553,30 @@ TEST(Drain, is_reported_from_zero_by_a_front_that_was_started_anew) {
   ASSERT_TRUE(record->operation.has_value());
   EXPECT_EQ(record->operation->report.drained, 2) << DebugString(plan);
   EXPECT_EQ(record->operation->report.cut_connections, 0);
+}
+
+// The manager reads there how one ended that never had a Roll.
+TEST(History, is_not_filled_by_those_who_waited_before_the_manager_has_read_of_them) {
+  ASnapshot a;
+  for (int i = 0; i < 30; ++i) a.Waiting("w" + std::to_string(i)).roll.controls.abort = true;
+  int ended = 0;
+  for (; ended < 30; ++ended) {
+    const Plan plan = Decide(a.Take(), TestNow());
+    const ServerRecord* record = Committed(plan);
+    if (record == nullptr || plan.reason != "Aborted") break;
+    const std::string uid = record->history.front().uid;
+    for (Candidate& x : *a.s().candidates.get()) {
+      if (x.uid == uid) x.recorded = record->history.front();
+    }
+    a.rec() = *record;
+  }
+  EXPECT_EQ(ended, 10);
+  // It has read of one: there is room for another.
+  const std::string read = a.rec().history.front().uid;
+  for (Candidate& x : *a.s().candidates.get()) {
+    if (x.uid == read) x.closed = Outcome::kAborted;
+  }
+  EXPECT_EQ(Decide(a.Take(), TestNow()).reason, "Aborted");
 }
 
 std::string RowName(const testing::TestParamInfo<Row>& row) { return row.param.name; }

@@ -324,6 +324,37 @@ TEST(UpgradePlan, OneThatWouldNotWaitSaysThatTheServerWasBusyAndNotThatItWasAppl
   EXPECT_EQ(refused_at(-1).Decided().finish->reason, "AlreadyApplied") << "an earlier object of the same name";
 }
 
+TEST(UpgradePlan, OneThatWasAbortedWhileItWaitedIsNotSaidToHaveBeenAppliedBefore) {
+  const Plan p = A().Finalizer()
+                     .History(Outcome::kAborted)
+                     .With([](Snapshot& s) {
+                       s.upgrade.metadata.creation_timestamp = Time{} + Seconds(100);
+                       s.server->status.history.back().finished_at = Time{} + Seconds(101);
+                     })
+                     .Decided();
+  ASSERT_TRUE(p.finish);
+  EXPECT_EQ(p.finish->outcome, Outcome::kAborted);
+  EXPECT_EQ(p.finish->reason, "Aborted");
+  EXPECT_EQ(p.finish->message, "aborted while it waited; nothing was changed");
+}
+
+TEST(UpgradePlan, AFinishedUpgradeLetsGoOnceTheHistoryShowsOnlyWhatEndedLater) {
+  const auto decided = [](double others_end) {
+    return A()
+        .Finalizer()
+        .History(Outcome::kSucceeded)
+        .With([&](Snapshot& s) {
+          s.upgrade.status.outcome = Outcome::kSucceeded;
+          s.upgrade.status.finished_at = Time{} + Seconds(100);
+          s.server->status.history.back().uid = "another";
+          s.server->status.history.back().finished_at = Time{} + Seconds(others_end);
+        })
+        .Decided();
+  };
+  EXPECT_TRUE(Is<RemoveFinalizer>(decided(101))) << "it was pushed out of the history";
+  EXPECT_TRUE(Idle(decided(99))) << "the ledger has not settled it yet";
+}
+
 TEST(UpgradePlan, AFinishedUpgradeIsNeverStartedAgainAndLetsGoOnlyOnceTheLedgerShowsIt) {  // E2
   const auto done = [](Snapshot& s) { s.upgrade.status.outcome = Outcome::kSucceeded; };
   EXPECT_TRUE(Idle(A().Admitted().With(done).Decided())) << "the ledger still holds the place";

@@ -11,6 +11,7 @@ constexpr Duration kProvenDead = Seconds(5);  // without a renewal: client-go's 
 constexpr Duration kOneRenewal = Seconds(5);
 constexpr char kProbeAgain[] = "probeAgain";
 constexpr Duration kOneQuestion = Seconds(5);  // what a call to the server may take (ports/peer.h)
+constexpr int64_t kDeathsForgiven = 1;         // of the new slot in one of these steps: a second one is the build's
 
 bool HostIsOurs(const Context& c, const std::string& holder) {
   const size_t cut = holder.rfind('_');
@@ -58,6 +59,31 @@ void Missed(const Context& c, Draft& d, const char* step, const Failure& failure
   d.Say(failure.reason, failure.message);
 }
 
+std::string DeathsNote(const char* step) { return std::string(step) + "RepairsBefore"; }
+std::string PatienceOf(const char* step) { return std::string(step) + "StandStill"; }
+
+// How often the active slot has died since the step began.
+int64_t Deaths(const Context& c, const char* step) {
+  const std::string before = c.Note(DeathsNote(step));
+  return before.empty() ? 0 : c.rec.repairs - std::atoll(before.c_str());
+}
+
+// Whether it dies again and again, or did not come back: that is the build's, however little was heard of it.
+bool DiesOfItself(const Context& c, const char* step) {
+  const int64_t deaths = Deaths(c, step);
+  return deaths > kDeathsForgiven || (deaths > 0 && !c.Active().Ready());
+}
+
+std::string DeathsText(const Context& c, const char* step) {
+  const int64_t deaths = Deaths(c, step);
+  if (deaths <= 0) return "";
+  const SlotView active = c.Active();
+  return "; slot " + active.name + " ended " + (deaths == 1 ? "once" : std::to_string(deaths) + " times") +
+         " meanwhile" + (active.exit_text.empty() ? "" : ", last with " + active.exit_text);
+}
+
+void NoteRepairs(Draft& d, const char* step) { d.op().notes[DeathsNote(step)] = std::to_string(d.next.repairs); }
+
 // Why the server cannot be asked through its front just now; "" when it can, or when nobody is doing anything about it.
 std::string NotToBeAsked(const Context& c) {
   const SlotView active = c.Active();
@@ -77,8 +103,13 @@ std::optional<Plan> StandStill(const Context& c, Draft& d, const char* step, Dur
   if (!Started(*c.op, step) || Hurried(c)) return std::nullopt;
   const std::string why = NotToBeAsked(c);
   if (why.empty()) return std::nullopt;
+  // A silent front is told to a person; for everything else there is as long as a start may take, in all, and what
+  // dies again and again is given no more time than what lives.
+  const std::string patience = PatienceOf(step);
+  if (!c.FrontSilent() && (Deaths(c, step) > kDeathsForgiven || c.DeadlinePassed(patience))) return std::nullopt;
   const bool late = c.DeadlineLeft(step) < limit / 2;
   if (late) {
+    if (!c.FrontSilent() && c.op->deadlines.count(patience) == 0) c.SetDeadline(d.next, patience, c.ReadyTimeout());
     c.SetDeadline(d.next, step, limit);
     d.Say("ServerNotAsked", "the time of step " + std::string(step) + " stands still: " + why);
   }
@@ -115,7 +146,7 @@ RuleResult FreeTheLeaseOfADeadHolder(const Context& c) {
 HandlerResult DoLease(const Context& c, Draft& d) {
   if (!HandsOver(c)) return StepDone();
   const Duration limit = Seconds(static_cast<double>(c.timeouts().lease_seconds));
-  Begin(c, d, kStepLease, limit, "waiting for a renewal after the old slot's exit");
+  if (Begin(c, d, kStepLease, limit, "waiting for a renewal after the old slot's exit")) NoteRepairs(d, kStepLease);
   OperationRecord& op = d.op();
   const Fact<LeaseFact>& fact = c.s.lease.lease;
   const Time exit = op.finished.count(kStepStopOld) != 0 ? op.finished[kStepStopOld] : Time{};
@@ -172,7 +203,9 @@ HandlerResult DoLease(const Context& c, Draft& d) {
                                        : "it cannot be read: " + fact.why();
     Missed(c, d, kStepLease,
            {"LeaseNotTaken",
-            "no renewal of the controller lease within " + SecondsText(limit) + " of the old slot's end; " + what});
+            "no renewal of the controller lease within " + SecondsText(limit) + " of the old slot's end; " + what +
+                DeathsText(c, kStepLease),
+            DiesOfItself(c, kStepLease)});
     return StepDone();
   }
   return NotYet(c.Wait("WaitingForLease", "waits for a renewal of the controller lease", Milliseconds(50)));
@@ -184,7 +217,10 @@ HandlerResult DoProbe(const Context& c, Draft& d) {
     return StepDone();
   }
   const Duration limit = Seconds(static_cast<double>(c.timeouts().probe_seconds));
-  if (Begin(c, d, kStepProbe, limit, "a probe object is made through the front")) d.next.probe_name = ProbeName(c.now);
+  if (Begin(c, d, kStepProbe, limit, "a probe object is made through the front")) {
+    d.next.probe_name = ProbeName(c.now);
+    NoteRepairs(d, kStepProbe);
+  }
   const Time since = d.op().report.lease_held_at.value_or(d.op().started[kStepProbe]);
   const Fact<ProbeFact>& probe = c.s.probe;
   const bool ours = probe.known() && probe->name == c.rec.probe_name;
@@ -209,10 +245,11 @@ HandlerResult DoProbe(const Context& c, Draft& d) {
     const std::string what = ours             ? "it says " + probe->phase
                              : probe.absent() ? "it was not made"
                                               : "it could not be asked for: " + probe.why();
-    Missed(
-        c, d, kStepProbe,
-        {"ProbeFailed",
-         "probe object " + c.rec.probe_name + " was not ready within " + SecondsText(limit) + ": " + what, answered});
+    Missed(c, d, kStepProbe,
+           {"ProbeFailed",
+            "probe object " + c.rec.probe_name + " was not ready within " + SecondsText(limit) + ": " + what +
+                DeathsText(c, kStepProbe),
+            answered || DiesOfItself(c, kStepProbe)});
     return StepDone();
   }
   if (Started(*c.op, kStepProbe) && probe.absent()) {

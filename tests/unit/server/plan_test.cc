@@ -56,6 +56,14 @@ ASnapshot& Probing(ASnapshot& a, Duration over) {
   return a;
 }
 
+// The new slot has died so often since the step began, and is started again.
+ASnapshot& Flapping(ASnapshot& a, const char* step, int deaths) {
+  a.NotReady("green").FrontHolds().rec().hold = true;
+  a.rec().repairs = 4 + deaths;
+  a.op().notes[std::string(step) + "RepairsBefore"] = "4";
+  return a;
+}
+
 bool FailedAtProbe(const ServerRecord& r, bool the_builds) {
   return r.operation->failure_reason == "ProbeFailed" && r.operation->failure_is_the_builds == the_builds;
 }
@@ -349,6 +357,40 @@ const Row kRows[] = {
        Probing(a, Seconds(6)).NotReady("green").FrontHolds().DeadlineIn(kActiveRepair, -Seconds(1)).rec().hold = true;
      },
      "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
+    {"a_new_slot_that_dies_again_and_again_gets_no_more_time_for_its_probe",
+     [](ASnapshot& a) { Flapping(Probing(a, Seconds(1)), kStepProbe, 2).DeadlineIn(kActiveRepair, Seconds(20)); },
+     "Probing"},
+    {"a_new_slot_that_dies_again_and_again_fails_its_probe_and_is_to_blame",
+     [](ASnapshot& a) { Flapping(Probing(a, Seconds(6)), kStepProbe, 2).DeadlineIn(kActiveRepair, Seconds(20)); },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
+    {"a_new_slot_that_died_once_and_does_not_come_back_is_to_blame",
+     [](ASnapshot& a) { Flapping(Probing(a, Seconds(6)), kStepProbe, 1).DeadlineIn(kActiveRepair, -Seconds(1)); },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
+    {"the_time_of_the_probe_does_not_stand_still_for_longer_than_a_start_may_take",
+     [](ASnapshot& a) {
+       Flapping(Probing(a, Seconds(6)), kStepProbe, 0).DeadlineIn(kActiveRepair, Seconds(20));
+       a.DeadlineIn("ProbeStandStill", -Seconds(1));
+     },
+     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
+    {"a_new_slot_that_dies_again_and_again_misses_its_lease_and_is_to_blame",
+     [](ASnapshot& a) {
+       Leased(a, "box_9", Seconds(6)).s().lease.lease = Unknown{"no answer"};
+       a.Slot("green", 2, "v2").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded().Stopped("blue");
+       Flapping(a, kStepLease, 3).DeadlineIn(kActiveRepair, Seconds(20)).DeadlineIn(kStepLease, -Seconds(6));
+     },
+     "Retire",
+     [](const ServerRecord& r) {
+       return r.operation->failure_reason == "LeaseNotTaken" && r.operation->failure_is_the_builds;
+     }},
+    {"a_renewal_of_the_old_holder_that_comes_late_gives_no_more_time",
+     [](ASnapshot& a) {
+       Leased(a, "box_9", Seconds(0));
+       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded();
+       a.Stopped("blue").DeadlineIn(kStepLease, -Seconds(1));
+       a.op().notes["holderAtStop"] = "box_9";
+       a.op().notes["leaseMark"] = "another";
+     },
+     "Retire", [](const ServerRecord& r) { return r.operation->failure_reason == "LeaseNotTaken"; }},
     {"while_the_front_is_silent_the_time_of_the_lease_stands_still",
      [](ASnapshot& a) {
        Leased(a, "box_9", Seconds(6)).s().lease.lease = Unknown{"no answer"};

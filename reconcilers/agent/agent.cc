@@ -303,7 +303,8 @@ void Agent::Impl::AddControllers() {
   // What it mirrors into must have been read first. An API that is away is waited for without a word here: the
   // reflectors say so.
   const auto unread = [this] { return !servers_->HasSynced() || !rolls_->HasSynced(); };
-  server_control_ = &Add("server", 4, Pass([this](const Request& key) { return server_->Reconcile(key); }));
+  // A readiness try on a process that hangs takes its whole second, and a score of them may hang at once.
+  server_control_ = &Add("server", 12, Pass([this](const Request& key) { return server_->Reconcile(key); }));
   server_mirror_ =
       &Add("server-mirror", 2,
            Unless(unread, Unless(name_taken, Pass([this](const Request& key) { return server_->Mirror(key); })),

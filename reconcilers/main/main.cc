@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <openssl/crypto.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -267,6 +268,8 @@ void RunWithoutThreadCaches(char** argv) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   constexpr char kName[] = "GLIBC_TUNABLES", kValue[] = "glibc.malloc.tcache_count=0";
   const char* set = std::getenv(kName);
+  // With file capabilities glibc takes the variable away at each start: it would be set again and again.
+  if (::getauxval(AT_SECURE) != 0) return;
   if (set != nullptr && std::string_view(set) != kValue) return;
   char self[PATH_MAX];
   const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self - 1);

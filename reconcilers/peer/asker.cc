@@ -7,6 +7,9 @@ namespace lockkeeper::peer {
 namespace {
 
 constexpr size_t kMaxWorkers = 16;
+constexpr size_t kForTheSlow = kMaxWorkers / 2;
+// A server of this host answers in some 5 ms; what hangs takes its call's deadline, 2 to 5 s.
+constexpr Duration kSlow = Seconds(1);
 // That something did not work a while ago is no news.
 constexpr Duration kErrorsKept = Milliseconds(500);
 // What nobody fetched goes: beyond any `keep`, and beyond the idle look at a Server.
@@ -28,7 +31,7 @@ Asker::~Asker() {
   for (std::thread& worker : workers) worker.join();
 }
 
-std::any Asker::Await(const std::string& what, Duration keep, std::function<std::any()> call,
+std::any Asker::Await(const std::string& whom, const std::string& what, Duration keep, std::function<std::any()> call,
                       const std::function<Code(const std::any&)>& code) {
   const MutexLock lock(mutex_);
   const Duration now = clock_.Read().boot;
@@ -36,7 +39,8 @@ std::any Asker::Await(const std::string& what, Duration keep, std::function<std:
     const bool forgotten = it->second->landed && now - it->second->landed_at > kForgotten;
     it = forgotten ? asked_.erase(it) : std::next(it);
   }
-  std::shared_ptr<Question>& known = asked_[what];
+  const std::pair name(whom, what);
+  std::shared_ptr<Question>& known = asked_[name];
   if (known && known->landed) {
     const Code said = code(known->answer);
     const bool holds = said == Code::kOk ? now - known->landed_at <= keep : now - known->landed_at <= kErrorsKept;
@@ -44,6 +48,7 @@ std::any Asker::Await(const std::string& what, Duration keep, std::function<std:
   }
   if (!known) {
     known = std::make_shared<Question>();
+    known->whom = whom;
     known->call = std::move(call);
     Submit(known);
   }
@@ -52,7 +57,7 @@ std::any Asker::Await(const std::string& what, Duration keep, std::function<std:
     if (!question->changed.WaitFor(mutex_, patience_)) break;
   }
   if (!question->landed) return {};
-  const auto it = asked_.find(what);
+  const auto it = asked_.find(name);
   if (it != asked_.end() && it->second == question) asked_.erase(it);
   return question->answer;
 }
@@ -63,24 +68,43 @@ void Asker::Submit(const std::shared_ptr<Question>& question) {
   work_.NotifyOne();
 }
 
+std::shared_ptr<Asker::Question> Asker::Next() {
+  for (auto it = queue_.begin(); it != queue_.end(); ++it) {
+    const bool slow = slow_.contains((*it)->whom);
+    if (slow && slow_under_way_ >= kForTheSlow) continue;
+    std::shared_ptr<Question> question = *it;
+    queue_.erase(it);
+    return question;
+  }
+  return nullptr;
+}
+
 void Asker::Work() {
   const MutexLock lock(mutex_);
   while (true) {
-    while (queue_.empty() && !stopping_) {
+    std::shared_ptr<Question> question;
+    while (!stopping_ && (question = Next()) == nullptr) {
       ++idle_;
       work_.Wait(mutex_);
       --idle_;
     }
     if (stopping_) return;
-    const std::shared_ptr<Question> question = queue_.front();
-    queue_.pop_front();
+    const bool slow = slow_.contains(question->whom);
+    slow_under_way_ += slow ? 1 : 0;
+    const Duration begun = clock_.Read().boot;
     mutex_.Unlock();
     std::any answer = question->call();
     mutex_.Lock();
+    slow_under_way_ -= slow ? 1 : 0;
     question->call = nullptr;
     question->answer = std::move(answer);
     question->landed = true;
     question->landed_at = clock_.Read().boot;
+    if (question->landed_at - begun >= kSlow) {
+      slow_.insert(question->whom);
+    } else if (slow_.erase(question->whom) != 0) {
+      work_.NotifyAll();  // what was put off need not be any more
+    }
     question->changed.NotifyAll();
   }
 }

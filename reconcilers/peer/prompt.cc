@@ -8,11 +8,10 @@ namespace {
 constexpr Duration kKept = Seconds(10);
 constexpr Duration kFrontKept = Seconds(2);
 
-// Which server is meant, and what is asked of it.
-std::string Named(const ServerSpec& spec, const std::string& what) {
-  if (!spec.access) return what;
-  return what + " by " + spec.access->kubeconfig_file +
-         (spec.access->context.empty() ? "" : ", context " + spec.access->context);
+// Which server is meant.
+std::string WhomOf(const ServerSpec& spec) {
+  if (!spec.access) return "";
+  return spec.access->kubeconfig_file + (spec.access->context.empty() ? "" : ", context " + spec.access->context);
 }
 
 std::string LeaseName(const ServerSpec& spec) {
@@ -23,40 +22,40 @@ std::string LeaseName(const ServerSpec& spec) {
 
 // The copies: a question may outlive the pass that asked it.
 Result<LeaseFact> PromptPeer::GetLease(const ServerSpec& spec) {
-  return asker_.Ask<Result<LeaseFact>>(Named(spec, "GET " + LeaseName(spec)), kKept,
+  return asker_.Ask<Result<LeaseFact>>(WhomOf(spec), "GET " + LeaseName(spec), kKept,
                                        [this, spec] { return inner_.GetLease(spec); });
 }
 
 Status PromptPeer::DeleteLease(const ServerSpec& spec, const LeaseFact& lease) {
   const std::string what = "DELETE " + LeaseName(spec) + " at " + lease.uid + "/" + lease.resource_version;
-  return asker_.Ask<Status>(Named(spec, what), kKept, [this, spec, lease] { return inner_.DeleteLease(spec, lease); });
+  return asker_.Ask<Status>(WhomOf(spec), what, kKept, [this, spec, lease] { return inner_.DeleteLease(spec, lease); });
 }
 
 Status PromptPeer::CreateProbe(const ServerSpec& spec, const std::string& name) {
-  return asker_.Ask<Status>(Named(spec, "POST probe " + name), kKept,
+  return asker_.Ask<Status>(WhomOf(spec), "POST probe " + name, kKept,
                             [this, spec, name] { return inner_.CreateProbe(spec, name); });
 }
 
 Result<ProbeFact> PromptPeer::GetProbe(const ServerSpec& spec, const std::string& name) {
-  return asker_.Ask<Result<ProbeFact>>(Named(spec, "GET probe " + name), kKept,
+  return asker_.Ask<Result<ProbeFact>>(WhomOf(spec), "GET probe " + name, kKept,
                                        [this, spec, name] { return inner_.GetProbe(spec, name); });
 }
 
 Status PromptPeer::DeleteProbe(const ServerSpec& spec, const std::string& name) {
-  return asker_.Ask<Status>(Named(spec, "DELETE probe " + name), kKept,
+  return asker_.Ask<Status>(WhomOf(spec), "DELETE probe " + name, kKept,
                             [this, spec, name] { return inner_.DeleteProbe(spec, name); });
 }
 
 Result<std::vector<std::string>> PromptPeer::ListProbes(const ServerSpec& spec) {
-  return asker_.Ask<Result<std::vector<std::string>>>(Named(spec, "LIST probes"), kKept,
+  return asker_.Ask<Result<std::vector<std::string>>>(WhomOf(spec), "LIST probes", kKept,
                                                       [this, spec] { return inner_.ListProbes(spec); });
 }
 
 Result<FrontState> PromptFront::Get(const std::string& front) {
   const int64_t revision = revision_();
-  const std::string what = "status of front " + front + " since revision " + std::to_string(revision);
+  const std::string what = "status since revision " + std::to_string(revision);
   Result<FrontState> state =
-      asker_.Ask<Result<FrontState>>(what, kFrontKept, [this, front] { return inner_.Get(front); });
+      asker_.Ask<Result<FrontState>>("front " + front, what, kFrontKept, [this, front] { return inner_.Get(front); });
   const Duration now = clock_.Read().boot;
   const MutexLock lock(mutex_);
   Said& said = said_[front];

@@ -121,8 +121,11 @@ RuleResult WatchTheActiveSlot(const Context& c) {
     if (c.FrontSilent()) return c.FrontSilentPlan();
     return c.Wait("FrontNotInSync", "the front is not yet seen on slot " + active.name, Milliseconds(100));
   }
-  return c.Wait("ActiveSlotNotReady", "slot " + active.name + " is not ready: " + active.readyz_text,
-                c.Poll(c.rec.last_repair_at));
+  // One that does not answer at all has cost its whole attempt: not more than half of the time goes into asking it.
+  const bool hangs = active.life == Life::kRunning && active.port != 0 && active.readiness == Readiness::kUnknown;
+  return c.Wait(
+      "ActiveSlotNotReady", "slot " + active.name + " is not ready: " + active.readyz_text,
+      hangs ? Milliseconds(c.spec.template_.readiness.attempt_timeout_milliseconds) : c.Poll(c.rec.last_repair_at));
 }
 
 }  // namespace lockkeeper::roll

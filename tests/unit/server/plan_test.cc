@@ -581,6 +581,14 @@ TEST_P(EachRow, is_decided_the_same_with_every_derived_field_wiped) {
   EXPECT_EQ(Intents(before), Intents(after));
 }
 
+TEST(Idle, a_slot_that_hangs_is_asked_half_of_the_time_at_most) {
+  ASnapshot a;
+  a.ReadinessUnknown("blue");
+  EXPECT_EQ(Decide(a.Take(), TestNow()).requeue_after, Seconds(1));
+  a.NotReady("blue");
+  EXPECT_LT(Decide(a.Take(), TestNow()).requeue_after, Seconds(1)) << "one that answers is asked again soon";
+}
+
 TEST(Drain, is_reported_from_zero_by_a_front_that_was_started_anew) {
   ASnapshot a;
   a.Slot("green", 2, "v2").Ready("green").Rolling(kStepMemberToken).Begun(kStepDrain).GreenRecorded().FrontOn("green");

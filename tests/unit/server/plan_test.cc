@@ -1,23 +1,10 @@
 // The plan of a Server, rule by rule: what it decides, and what it must never decide.
 #include <gtest/gtest.h>
 
-#include <ostream>
-
-#include "tests/unit/server/a_snapshot.h"
+#include "tests/unit/server/plan_rows.h"
 
 namespace lockkeeper::roll {
 namespace {
-
-using Edit = std::function<void(ASnapshot&)>;
-
-struct Row {
-  const char* name;  // a sentence
-  Edit world;
-  const char* reason;  // of the plan
-  // What the commit must say; empty: the plan must have no commit.
-  std::function<bool(const ServerRecord&)> commit = {};
-};
-void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 bool Serves(const ServerRecord& r, const char* slot) { return r.active == slot && !r.hold; }
 
@@ -35,40 +22,6 @@ ASnapshot& ProbeFailed(ASnapshot& a) {
   a.op().failure_reason = "ProbeFailed";
   a.op().failure_is_the_builds = true;
   return a;
-}
-
-// A lease from before the live slot was started, which has stood for so long.
-ASnapshot& Leased(ASnapshot& a, const char* holder, Duration stands) {
-  a.rec().spec.lease.emplace();
-  const Time then = TestNow().wall - Seconds(1000);
-  a.s().lease.lease = LeaseFact{"uid", "7", holder, then, then, 60, TestNow().wall};
-  a.s().lease.unchanged_for = stands;
-  return a;
-}
-
-// A roll to green whose probe is asked for, and its time is over by so much.
-ASnapshot& Probing(ASnapshot& a, Duration over) {
-  a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepLease).Begun(kStepProbe).GreenRecorded();
-  a.Stopped("blue").DeadlineIn(kStepProbe, -over);
-  a.rec().spec.probe.type = ProbeType::kConfigMap;
-  a.rec().probe_name = "roll-probe-1";
-  a.s().probe = Unknown{"connecting to the front: no answer"};
-  return a;
-}
-
-// The new slot has died so often since the step began, and is started again.
-ASnapshot& Flapping(ASnapshot& a, const char* step, int deaths) {
-  a.NotReady("green").FrontHolds().rec().hold = true;
-  a.rec().repairs = 4 + deaths;
-  a.op().notes[std::string(step) + "RepairsBefore"] = "4";
-  return a;
-}
-
-bool FailedAtProbe(const ServerRecord& r, bool the_builds) {
-  return r.operation->failure_reason == "ProbeFailed" && r.operation->failure_is_the_builds == the_builds;
-}
-bool GivenMoreTime(const ServerRecord& r, const char* step) {
-  return r.operation->failure_reason.empty() && r.operation->deadlines.at(step).Left(TestNow()) >= Seconds(5);
 }
 
 bool EndedWaiting(const ServerRecord& r, Outcome outcome) {
@@ -316,88 +269,6 @@ const Row kRows[] = {
      [](const ServerRecord& r) { return r.open_outcome && r.operation->target.version == "v1"; }},
     {"a_restart_whose_probe_fails_does_not_lead_to_an_older_build", [](ASnapshot& a) { ProbeFailed(a); }, "ProbeFailed",
      [](const ServerRecord& r) { return !r.operation && !r.open_outcome; }},
-    // The probe
-    {"a_probe_that_says_no_when_its_time_is_over_fails_and_blames_the_build",
-     [](ASnapshot& a) {
-       Probing(a, Seconds(1)).s().probe = ProbeFact{"roll-probe-1", false, "Initializing"};
-     },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
-    {"a_probe_that_nobody_was_there_to_make_gets_its_time_once_more",
-     [](ASnapshot& a) { Probing(a, Seconds(60)).s().probe = Absent{}; }, "Probing",
-     [](const ServerRecord& r) { return GivenMoreTime(r, kStepProbe); }},
-    {"a_probe_that_is_not_there_after_that_fails",
-     [](ASnapshot& a) {
-       Probing(a, Seconds(1)).s().probe = Absent{};
-       a.op().notes["probeAgain"] = "yes";
-     },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
-    {"a_lease_that_nobody_was_there_to_watch_gets_the_time_of_a_renewal",
-     [](ASnapshot& a) {
-       Leased(a, "box_9", Seconds(0)).s().lease.lease->acquire_time = TestNow().wall - Seconds(100);
-       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded();
-       a.Stopped("blue").DeadlineIn(kStepLease, -Seconds(60));
-     },
-     "WatchingLease", [](const ServerRecord& r) { return GivenMoreTime(r, kStepLease); }},
-    {"a_probe_that_was_not_answered_yet_is_waited_for_as_long_as_one_question_takes",
-     [](ASnapshot& a) { Probing(a, Seconds(1)); }, "Probing"},
-    {"a_probe_that_was_never_answered_fails_without_blaming_the_build", [](ASnapshot& a) { Probing(a, Seconds(6)); },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
-    {"while_the_front_is_silent_the_time_of_the_probe_stands_still",
-     [](ASnapshot& a) { Probing(a, Seconds(60)).FrontSilent(); }, "ServerNotAsked",
-     [](const ServerRecord& r) { return GivenMoreTime(r, kStepProbe); }},
-    {"a_front_that_is_silent_in_the_probe_is_told_to_a_person",
-     [](ASnapshot& a) { Probing(a, -Seconds(8)).FrontSilent(); }, "FrontSilent"},
-    {"while_the_new_slot_is_started_again_the_time_of_the_probe_stands_still",
-     [](ASnapshot& a) {
-       Probing(a, Seconds(1)).NotReady("green").FrontHolds().DeadlineIn(kActiveRepair, Seconds(20)).rec().hold = true;
-     },
-     "ServerNotAsked", [](const ServerRecord& r) { return GivenMoreTime(r, kStepProbe); }},
-    {"a_new_slot_that_does_not_come_back_in_its_time_fails_its_probe",
-     [](ASnapshot& a) {
-       Probing(a, Seconds(6)).NotReady("green").FrontHolds().DeadlineIn(kActiveRepair, -Seconds(1)).rec().hold = true;
-     },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
-    {"a_new_slot_that_dies_again_and_again_gets_no_more_time_for_its_probe",
-     [](ASnapshot& a) { Flapping(Probing(a, Seconds(1)), kStepProbe, 2).DeadlineIn(kActiveRepair, Seconds(20)); },
-     "Probing"},
-    {"a_new_slot_that_dies_again_and_again_fails_its_probe_and_is_to_blame",
-     [](ASnapshot& a) { Flapping(Probing(a, Seconds(6)), kStepProbe, 2).DeadlineIn(kActiveRepair, Seconds(20)); },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
-    {"a_new_slot_that_died_once_and_does_not_come_back_is_to_blame",
-     [](ASnapshot& a) { Flapping(Probing(a, Seconds(6)), kStepProbe, 1).DeadlineIn(kActiveRepair, -Seconds(1)); },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, true); }},
-    {"the_time_of_the_probe_does_not_stand_still_for_longer_than_a_start_may_take",
-     [](ASnapshot& a) {
-       Flapping(Probing(a, Seconds(6)), kStepProbe, 0).DeadlineIn(kActiveRepair, Seconds(20));
-       a.DeadlineIn("ProbeStandStill", -Seconds(1));
-     },
-     "Retire", [](const ServerRecord& r) { return FailedAtProbe(r, false); }},
-    {"a_new_slot_that_dies_again_and_again_misses_its_lease_and_is_to_blame",
-     [](ASnapshot& a) {
-       Leased(a, "box_9", Seconds(6)).s().lease.lease = Unknown{"no answer"};
-       a.Slot("green", 2, "v2").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded().Stopped("blue");
-       Flapping(a, kStepLease, 3).DeadlineIn(kActiveRepair, Seconds(20)).DeadlineIn(kStepLease, -Seconds(6));
-     },
-     "Retire",
-     [](const ServerRecord& r) {
-       return r.operation->failure_reason == "LeaseNotTaken" && r.operation->failure_is_the_builds;
-     }},
-    {"a_renewal_of_the_old_holder_that_comes_late_gives_no_more_time",
-     [](ASnapshot& a) {
-       Leased(a, "box_9", Seconds(0));
-       a.Slot("green", 2, "v2").Ready("green").FrontOn("green").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded();
-       a.Stopped("blue").DeadlineIn(kStepLease, -Seconds(1));
-       a.op().notes["holderAtStop"] = "box_9";
-       a.op().notes["leaseMark"] = "another";
-     },
-     "Retire", [](const ServerRecord& r) { return r.operation->failure_reason == "LeaseNotTaken"; }},
-    {"while_the_front_is_silent_the_time_of_the_lease_stands_still",
-     [](ASnapshot& a) {
-       Leased(a, "box_9", Seconds(6)).s().lease.lease = Unknown{"no answer"};
-       a.Slot("green", 2, "v2").Ready("green").Rolling(kStepStopOld).Begun(kStepLease).GreenRecorded().FrontSilent();
-       a.Stopped("blue").DeadlineIn(kStepLease, -Seconds(60));
-     },
-     "ServerNotAsked", [](const ServerRecord& r) { return GivenMoreTime(r, kStepLease); }},
     // Preflight, outcome
     {"a_failed_release_stalls_the_roll_with_its_own_reason",
      [](ASnapshot& a) {
@@ -630,6 +501,7 @@ TEST(History, is_not_filled_by_those_who_waited_before_the_manager_has_read_of_t
 }
 
 std::string RowName(const testing::TestParamInfo<Row>& row) { return row.param.name; }
+INSTANTIATE_TEST_SUITE_P(Lease, EachRow, testing::ValuesIn(LeaseRows()), RowName);
 INSTANTIATE_TEST_SUITE_P(Plan, EachRow, testing::ValuesIn(kRows), RowName);
 
 }  // namespace

@@ -149,7 +149,7 @@ class Fleet::Impl {
       if (server != nullptr) LeaveTheHolder(*server, keys);
       return keys;
     });
-    upgrade.Watch(*servers_, [this, of_server](const CacheEvent& e) {
+    upgrade.Watch(*servers_, [of_server](const CacheEvent& e) {
       const std::string server = e.object->key().ToString();
       return Woken(e, of_server(server));
     });

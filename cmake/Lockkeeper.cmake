@@ -1,10 +1,11 @@
 # lk_library(NAME SRCS a.cc … DEPS x y … PRIVATE_DEPS …): one static library per layer.
 # lk_program(NAME SRCS … DEPS …): a program of the product, in the build folder's root, and installed.
-# lk_test(NAME LABEL unit|sequence|integration|e2e|nightly TIMEOUT s SRCS … DEPS … ARGS …): one GoogleTest program.
+# lk_test(NAME [TSAN] LABEL unit|sequence|integration|e2e|nightly TIMEOUT s SRCS … DEPS … ARGS …): one GoogleTest program.
 # lk_bench(NAME SRCS … DEPS …): a benchmark, a program with a main of its own (or benchmark::benchmark_main in DEPS).
 # Dependencies point one way: reconcilers -> controller -> api/transport -> api/types -> api/base.
 
-# The folders below tests/ whose programs also run under ThreadSanitizer: the runtime and the front.
+# The folders below tests/ whose programs also run under ThreadSanitizer, the runtime and the front; a program elsewhere
+# says TSAN.
 set(LK_TSAN_AREAS base transport controller front)
 
 # The precompiled header of the product, and the one of the tests with gtest in it. A target that needs other
@@ -50,7 +51,7 @@ function(lk_test name)
   if(NOT LK_TESTS)
     return()
   endif()
-  cmake_parse_arguments(A "NO_PCH" "LABEL;TIMEOUT" "SRCS;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(A "NO_PCH;TSAN" "LABEL;TIMEOUT" "SRCS;DEPS;ARGS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${A_SRCS})
   lk_use_pch(${name} lk_test_pch "${A_NO_PCH}")
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -61,7 +62,7 @@ function(lk_test name)
     COMMAND ${name} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml ${A_ARGS})
   get_filename_component(area ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   set(labels ${A_LABEL} ${area})
-  if(area IN_LIST LK_TSAN_AREAS)
+  if(A_TSAN OR area IN_LIST LK_TSAN_AREAS)
     list(APPEND labels tsan)
     add_dependencies(lk_tsan_tests ${name})
   endif()

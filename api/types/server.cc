@@ -221,6 +221,7 @@ const TypeInfo& HistoryEntry::Type() {
     b.Field(&S::uid, "uid", "Its uid.").Length(0, 64);
     b.Field(&S::spec_hash, "specHash", "Hash of its spec, by which a re-created object is told.").Length(0, 64);
     b.Field(&S::version, "version", "The version it brought up.").Length(0, kVersionLength);
+    b.Field(&S::mode, "mode", "Preflight where it only looked, and brought up nothing.");
     b.Field(&S::outcome, "outcome", "How it ended.");
     b.Field(&S::started_at, "startedAt", "When it was admitted.").Micro();
     b.Field(&S::finished_at, "finishedAt", "When it ended.").Micro();

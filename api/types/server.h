@@ -132,6 +132,7 @@ struct HistoryEntry {
   std::string uid;
   std::string spec_hash;
   std::string version;
+  std::optional<OperationMode> mode;
   std::optional<Outcome> outcome;
   std::optional<Time> started_at;
   std::optional<Time> finished_at;

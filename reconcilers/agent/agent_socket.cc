@@ -54,6 +54,7 @@ Json OutcomeView(const OutcomeRecord& o) {
                                 {"reason", o.reason},
                                 {"message", o.message},
                                 {"version", o.version},
+                                {"mode", EnumName(o.mode)},
                                 {"requestedBy", o.requested_by},
                                 {"startedAt", TimeJson(o.started_at)},
                                 {"finishedAt", TimeJson(o.finished_at)}});

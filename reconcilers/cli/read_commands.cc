@@ -20,6 +20,9 @@ std::string Text(const Json& json) {
   return json.Dump();
 }
 
+// A preflight that succeeded brought up nothing: its line must not read as an upgrade.
+std::string KindText(const std::string& kind, bool preflight) { return preflight ? kind + " (plan)" : kind; }
+
 // The agent's own view, for when the API is away.
 Status StatusFromAgent(Session& session, const Status& why, const Out& out) {
   const Result<Json> status = session.agent().Get("/v1/status");
@@ -147,8 +150,9 @@ Status ShowHistory(Session& session, const std::string& of_server, int limit, co
     const std::string query = server.empty() ? "" : "&server=" + PercentEncode(session.ns() + "/" + server);
     LK_ASSIGN_OR_RETURN(const Json items, session.agent().Get("/v1/history?limit=" + std::to_string(limit) + query));
     for (const Json& o : items.Get("items").AsArray()) {
-      add(server.empty() ? "-" : server, Text(o.Get("kind")), Text(o.Get("name")), Text(o.Get("version")),
-          Text(o.Get("outcome")), Text(o.Get("finishedAt")), Text(o.Get("requestedBy")));
+      add(server.empty() ? "-" : server, KindText(Text(o.Get("kind")), o.Get("mode").AsString() == "Preflight"),
+          Text(o.Get("name")), Text(o.Get("version")), Text(o.Get("outcome")), Text(o.Get("finishedAt")),
+          Text(o.Get("requestedBy")));
     }
     return Status::Ok();
   };
@@ -161,9 +165,9 @@ Status ShowHistory(Session& session, const std::string& of_server, int limit, co
       if (!server.empty() && s.metadata.name != server) continue;
       found = true;
       for (const HistoryEntry& h : s.status.history) {
-        add(s.metadata.name, h.kind, h.name, h.version.empty() ? "-" : h.version,
-            h.outcome ? std::string(EnumName(*h.outcome)) : "-", h.finished_at ? FormatTime(*h.finished_at) : "-",
-            h.requested_by.empty() ? "-" : h.requested_by);
+        add(s.metadata.name, KindText(h.kind, h.mode == OperationMode::kPreflight), h.name,
+            h.version.empty() ? "-" : h.version, h.outcome ? std::string(EnumName(*h.outcome)) : "-",
+            h.finished_at ? FormatTime(*h.finished_at) : "-", h.requested_by.empty() ? "-" : h.requested_by);
       }
     }
     // The ledger keeps the outcomes of one that was deleted and runs on.

@@ -56,8 +56,10 @@ std::string NextActionLines(const std::vector<NextAction>& actions) {
   std::string text;
   for (const NextAction& a : actions) {
     text += "    -> " + a.command;
-    if (!a.risk.empty() && a.risk != "none") text += "   (" + a.risk + ")";
-    text += "\n";
+    // "none: why" reads as nothing without its column.
+    const bool harmless = a.risk.rfind("none; ", 0) == 0 || a.risk.rfind("none: ", 0) == 0;
+    const std::string risk = harmless ? a.risk.substr(6) : a.risk == "none" ? "" : a.risk;
+    text += risk.empty() ? "\n" : "   (" + risk + ")\n";
   }
   return text;
 }
@@ -102,7 +104,7 @@ std::string WaitingOperation(const Server& server, const std::vector<OperationNe
                        (stands ? stalled->reason + "): " + stalled->message : ready->reason + "): " + ready->message) +
                        "\n" + NextActionLines(n.next_actions);
     const std::string way = op.name + " -n " + server.metadata.namespace_ + "\n";
-    if (paused) text += "    -> lockkeeper resume " + way;
+    if (paused && text.find("lockkeeper resume ") == std::string::npos) text += "    -> lockkeeper resume " + way;
     return n.next_actions.empty() ? text + "    -> lockkeeper abort " + way : text;
   }
   return "";
@@ -276,6 +278,13 @@ std::vector<StepLine> PhaseLines(const Upgrade& upgrade) {
     std::string key(EnumName(phase.name));
     // Before there is a roll the message is the only thing that tells why it does not go on.
     if (phase.name < OperationPhase::kInstalling) key += "/" + phase.message;
+    const Condition* stalled = FindCondition(upgrade.status.conditions, condition::kStalled);
+    const bool stands = stalled != nullptr && stalled->status == ConditionStatus::kTrue && !phase.finished_at;
+    if (stands && phase.name < OperationPhase::kInstalling && text.find("lockkeeper abort") == std::string::npos) {
+      text += "; mend that, or end it with `lockkeeper abort " + upgrade.metadata.name + " -n " +
+              upgrade.metadata.namespace_ + "`";
+      key += "/stalled";
+    }
     lines.push_back({std::move(key), std::move(text), *phase.started_at});
   }
   AddRefusal(upgrade.status.conditions, lines);

@@ -132,6 +132,7 @@ Result<std::string> MakeRollback(Session& session, const std::string& of_server,
   LK_ASSIGN_OR_RETURN(const Server server, FindServer(*api, session.ns(), server_name));
   std::string previous;
   for (const HistoryEntry& h : server.status.history) {
+    if (h.mode == OperationMode::kPreflight) continue;  // it looked at a version that never ran
     if (h.outcome == Outcome::kSucceeded && !h.version.empty() && h.version != server.status.version) {
       previous = h.version;
       break;

@@ -81,7 +81,7 @@ LK_RECORD(OperationRecord, F(kind), F(ns), F(name), F(uid), F(spec_hash), F(roll
           F(roll_generation))
 LK_RECORD(OutcomeRecord, F(kind), F(ns), F(name), F(uid), F(spec_hash), F(server), F(version), F(outcome), F(reason),
           F(message), F(requested_by), F(started_at), F(finished_at), F(report), F(failed_step), F(steps_started),
-          F(steps_finished), F(previous_version), F(steps_skipped), F(checks), F(steps_ahead))
+          F(steps_finished), F(previous_version), F(steps_skipped), F(checks), F(steps_ahead), F(mode))
 LK_RECORD(RejectedEntry, F(version), F(exec_sha256), F(reason), F(at))
 LK_RECORD(ServerRecord, F(key), F(uid), F(generation), F(spec), F(deleting), F(stopped), F(released), F(active),
           F(hold), F(incarnations), F(slots), F(store_url), F(member_token_of), F(installed), F(harvested),

@@ -29,7 +29,10 @@ void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 
 int Report(const Status& status) {
   if (status.ok()) return 0;
-  std::fprintf(stderr, "lockkeeper: %s\n", status.message().c_str());
+  std::string text = status.message();
+  const bool refused = text.find("Connection refused") != std::string::npos;
+  if (refused && text.find("`lockkeeper up`") == std::string::npos) text += ": is `lockkeeper up` running?";
+  std::fprintf(stderr, "lockkeeper: %s\n", text.c_str());
   return 1;
 }
 
@@ -171,7 +174,7 @@ class App {
 
   int FollowNew(cli::Session& session, const Result<std::string>& made, const char* kind) {
     if (!made.ok()) return Report(made.status());
-    return wait_ ? Follow(session, std::string(kind) + "/" + *made, timeout_) : 0;
+    return wait_ || request_.preflight ? Follow(session, std::string(kind) + "/" + *made, timeout_) : 0;
   }
 
   void AddOperations() {
@@ -180,12 +183,13 @@ class App {
                              }));
     upgrade->add_option("server", request_.server, "the Server")->required();
     upgrade->add_option("--version", request_.version, "a tag, latest or main")->required();
-    upgrade->add_flag("--plan", request_.preflight, "check and show the plan; touch nothing");
+    upgrade->add_flag("--plan", request_.preflight, "check, and show the plan when that has ended; touch nothing");
     upgrade->add_flag("--gate", request_.gate, "stop before the flip until approved");
     upgrade->add_flag("--no-rollback", request_.no_rollback, "take no backup, so that no data can be put back");
     upgrade->add_flag("--allow-downgrade", request_.allow_downgrade, "where the version is older than what runs");
-    upgrade->add_option("--ready-timeout", request_.ready_timeout_seconds,
-                        "seconds until the new process must be ready");
+    upgrade
+        ->add_option("--ready-timeout", request_.ready_timeout_seconds, "seconds until the new process must be ready")
+        ->check(CLI::Range(1, 86400));
     CLI::App* restart =
         Verb("restart", "roll a Server to a fresh process of the same build", InSession([this](cli::Session& s) {
                request_.restart = true;
@@ -231,7 +235,8 @@ class App {
       return 0;
     });
     Verb("help", "print this", [this] {
-      Print(app_.help());
+      // App::help() would be that of the chosen verb, which is this one.
+      Print(app_.get_formatter()->make_help(&app_, "", CLI::AppFormatMode::Normal));
       return 0;
     });
     Verb("version", "print the version", [] {

@@ -113,6 +113,11 @@ void Ready(const std::string& text) {
   sd_notify(0, "READY=1");
 }
 
+Status WithAnotherPort(const Status& s) {
+  if (s.code() != Code::kBusy) return s;
+  return {s.code(), s.message() + "; give another --listen, or 127.0.0.1:0 for any free port"};
+}
+
 }  // namespace
 
 int RunUp(const UpOptions& options) {
@@ -128,7 +133,7 @@ int RunUp(const UpOptions& options) {
   config.kubeconfig = cli::KubeconfigIn(options.data_dir);
   config.handler.git_version = "v1.33.0-lockkeeper." + kcp::BuildVersion().substr(1);
   apiserver::ApiServer server(std::move(config));
-  if (const Status s = server.Start(); !s.ok()) return Fail(s);
+  if (const Status s = server.Start(); !s.ok()) return Fail(WithAnotherPort(s));
 
   const auto fatal = [&ending](const Status& status) { ending.Fatal(status); };
   auto fleet_api = OpenApi(server.kubeconfig_path(), "", "manager");
@@ -191,7 +196,7 @@ int RunApiServerRole(const ApiServerOptions& options) {
   config.store_path = options.store;
   config.handler.git_version = "v1.33.0-lockkeeper." + kcp::BuildVersion().substr(1);
   apiserver::ApiServer server(std::move(config));
-  if (const Status s = server.Start(); !s.ok()) return Fail(s);
+  if (const Status s = server.Start(); !s.ok()) return Fail(WithAnotherPort(s));
   Ready("API " + server.url() + "\n  export KUBECONFIG=" + server.kubeconfig_path() + "\n");
   const int code = ending.Wait();
   server.Stop();

@@ -147,6 +147,7 @@ struct OperationRecord {
 struct OutcomeRecord {
   std::string kind, ns, name, uid, spec_hash, server;
   std::string version;
+  OperationMode mode = OperationMode::kExecute;  // Preflight: it looked at `version` and brought up nothing
   Outcome outcome = Outcome::kFailed;
   std::string reason, message;
   std::string requested_by;

@@ -34,6 +34,7 @@ Candidate FromUpgrade(const Upgrade& u) {
   if (!x.closed) x.spec_hash = SpecHash(u);
   x.roll.controls = u.spec.controls;
   x.roll.when_busy = u.spec.when_busy;
+  x.roll.mode = u.spec.mode;
   x.roll.requested_by = RequestedBy(u.metadata, u.spec.requested_by);
   return x;
 }

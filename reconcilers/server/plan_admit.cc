@@ -111,6 +111,7 @@ OperationRecord RootOf(const OperationRecord& op) {
   root.target.version = op.target.version;  // what its outcome will say; without a path it is no build to run
   root.abort = op.abort;
   root.abandon = op.abandon;
+  root.spec.mode = op.spec.mode;
   return root;
 }
 
@@ -118,7 +119,8 @@ OperationRecord RootOf(const OperationRecord& op) {
 // later.
 void KeepStopped(const Context& c, ServerRecord& next, const OutcomeRecord& out) {
   const bool stopped = out.outcome == Outcome::kAborted || out.outcome == Outcome::kAbandoned;
-  if (!stopped || out.kind != kKindUpgrade || out.version.empty() || out.version != c.spec.version) return;
+  if (!stopped || out.mode == OperationMode::kPreflight) return;  // a look that was given up says nothing of the build
+  if (out.kind != kKindUpgrade || out.version.empty() || out.version != c.spec.version) return;
   std::erase_if(next.rejected, StoppedByAPerson);
   next.rejected.push_back({out.version, "", std::string(EnumName(out.outcome)), c.now.wall});
 }
@@ -132,6 +134,7 @@ Plan EndWaiting(const Context& c, const Candidate& x, Outcome outcome, const cha
   out.spec_hash = x.spec_hash;
   out.server = c.rec.key.ToString();
   out.version = x.version;
+  out.mode = x.roll.mode;
   out.outcome = outcome;
   out.reason = reason;
   out.message = message;
@@ -210,6 +213,7 @@ OutcomeRecord OutcomeOf(const Context& c, const OperationRecord& op, Outcome out
   out.spec_hash = child ? "" : op.spec_hash;
   out.server = c.rec.key.ToString();
   out.version = op.target.version;
+  out.mode = op.spec.mode;
   if (out.version.empty() && op.action == "Restart") out.version = c.rec.version;
   out.outcome = outcome;
   out.reason = reason;
@@ -228,7 +232,7 @@ OutcomeRecord OutcomeOf(const Context& c, const OperationRecord& op, Outcome out
     if (!StepApplies(step, op, c.spec)) out.steps_skipped.push_back(step);
   }
   out.checks = op.checks;
-  if (op.spec.mode == OperationMode::kPreflight) out.steps_ahead = StepsAhead(c);
+  if (op.spec.mode == OperationMode::kPreflight && out.kind == kKindRoll) out.steps_ahead = StepsAhead(c);
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/types/codec.h"
 #include "api/types/conditions.h"
 #include "api/types/reasons.h"
 #include "reconcilers/server/rules.h"
@@ -64,6 +65,7 @@ HistoryEntry HistoryLine(const OutcomeRecord& o) {
   line.uid = o.uid;
   line.spec_hash = o.spec_hash;
   line.version = o.version;
+  if (o.mode != OperationMode::kExecute) line.mode = o.mode;
   line.outcome = o.outcome;
   line.started_at = o.started_at;
   line.finished_at = o.finished_at;
@@ -319,10 +321,12 @@ class ServerConditions {
     return nullptr;
   }
 
+  static bool Executed(const OutcomeRecord& o) { return o.kind == kKindUpgrade && o.mode == OperationMode::kExecute; }
+
   // What does the last Upgrade to that version once more.
   std::string RetryOf(const std::string& version) const {
     for (const OutcomeRecord& o : c_.rec.history) {
-      if (o.kind == kKindUpgrade && o.version == version) {
+      if (Executed(o) && o.version == version) {
         return "`lockkeeper retry " + o.name + " -n " + c_.rec.key.ns + "`";
       }
     }
@@ -334,7 +338,7 @@ class ServerConditions {
     if (c_.op != nullptr || c_.spec.paused || c_.rec.stopped || c_.spec.version.empty()) return nullptr;
     if (c_.spec.version == c_.rec.version) return nullptr;
     for (const OutcomeRecord& o : c_.rec.history) {
-      if (o.kind == kKindUpgrade && o.version == c_.spec.version) {
+      if (Executed(o) && o.version == c_.spec.version) {
         return o.outcome == Outcome::kSucceeded ? nullptr : &o;
       }
     }
@@ -453,7 +457,7 @@ bool SameButProgress(const ServerStatus& a, const ServerStatus& b) {
   ServerStatus x = a;
   x.progress = b.progress;
   x.lease = b.lease;  // its renewTime moves every two seconds
-  return x == b;
+  return x == b || ToJson(x) == ToJson(b);
 }
 
 }  // namespace lockkeeper::roll

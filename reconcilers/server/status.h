@@ -35,7 +35,8 @@ std::string LastTry(const Status& error);
 
 // The phase of the durable operation that a Roll is in.
 OperationPhase PhaseOf(const OperationRecord& op, StopOrder order);
-// Whether two statuses differ in anything but progress: progress alone is written at most once a second.
+// Whether the API would hold the same of both, apart from progress: progress alone is written at most once a second.
+// What was read back from the API has lost the fractions of some times.
 bool SameButProgress(const ServerStatus& a, const ServerStatus& b);
 bool SameButProgress(const RollStatus& a, const RollStatus& b);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "api/types/codec.h"
 #include "api/types/conditions.h"
 #include "api/types/reasons.h"
 #include "reconcilers/server/rules.h"
@@ -289,7 +290,7 @@ bool SameButProgress(const RollStatus& a, const RollStatus& b) {
   RollStatus x = a;
   x.progress = b.progress;
   for (size_t i = 0; i < x.steps.size() && i < b.steps.size(); ++i) x.steps[i].message = b.steps[i].message;
-  return x == b;
+  return x == b || ToJson(x) == ToJson(b);
 }
 
 }  // namespace lockkeeper::roll

@@ -28,15 +28,19 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
   EXPECT_NE(upgrade.find("Upgrade by-hand: Succeeded"), std::string::npos) << upgrade;
   EXPECT_NE(Said({"history", "kcp"}).find("by-hand"), std::string::npos);
 
-  const std::string plan =
-      Said({"upgrade", "kcp", "--version", kOld, "--allow-downgrade", "--plan", "--name", "look", "--wait"});
+  const std::string plan = Said({"upgrade", "kcp", "--version", kOld, "--allow-downgrade", "--plan", "--name", "look"});
   EXPECT_NE(plan.find("look: Succeeded"), std::string::npos) << plan;
   EXPECT_EQ(Get<Server>(lab_.api(), {"default", "kcp"})->status.version, kNew) << "a preflight touches nothing";
 
+  // A version that was only looked at is not the one before.
+  ASSERT_EQ(lab_.Build("v0.34.0"), Status::Ok());
+  EXPECT_NE(Said({"upgrade", "kcp", "--version", "v0.34.0", "--plan"}).find("1. Seed"), std::string::npos);
+  EXPECT_NE(Said({"history", "kcp"}).find("Upgrade (plan)"), std::string::npos);
   EXPECT_NE(Said({"rollback", "kcp", "--wait"}).find("Succeeded"), std::string::npos);
   EXPECT_EQ(Get<Server>(lab_.api(), {"default", "kcp"})->status.version, kOld);
   EXPECT_NE(Said({"restart", "kcp", "--name", "again", "--wait"}).find("again: Succeeded"), std::string::npos);
 
+  EXPECT_NE(Said({"help"}).find("Subcommands:"), std::string::npos);
   EXPECT_FALSE(Said({"logs", "kcp"}).empty());
   EXPECT_FALSE(Said({"logs", "kcp", "--slot", "blue"}).empty()) << "the slot is retired, its logs stay";
   // Named as kubectl names it, and refused by a sentence where it is not there.
@@ -51,6 +55,7 @@ TEST_F(CliE2e, TheStoryOfAServerFromInstallToStop) {
       {{"retry", "roll/none"}, "no Roll named \"none\""},
       {{"approve", "pod/x"}, "names no operation"},
       {{"history", "--limit", "-1"}, "not in range"},
+      {{"upgrade", "kcp", "--version", "v1", "--ready-timeout", "-1"}, "not in range"},
       {{"frobnicate"}, "there is no verb \"frobnicate\""},
       {{"-n", "x"}, "say what to do"},
       {{"logs", "kcp", "--slot", "red"}, "lockkeeper: Server default/kcp has no slot \"red\""},

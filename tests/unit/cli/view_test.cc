@@ -150,6 +150,42 @@ TEST(CliView, AGateThatWaitsNamesTheOperationToApprove) {
       << StepLines(roll)[0].text;
 }
 
+TEST(CliView, AnUpgradeThatStandsBeforeItsRollNamesTheWayOut) {
+  Upgrade u;
+  u.metadata.namespace_ = "default";
+  u.metadata.name = "up";
+  PhaseRecord phase;
+  phase.name = OperationPhase::kDownloading;
+  phase.started_at = kNow;
+  phase.message = "there is no build at /b/v9";
+  u.status.phases = {phase};
+  ASSERT_EQ(PhaseLines(u).size(), 1u);
+  EXPECT_EQ(PhaseLines(u)[0].text.find("abort"), std::string::npos);
+  u.status.conditions.push_back({});
+  u.status.conditions[0].type = condition::kStalled;
+  u.status.conditions[0].status = ConditionStatus::kTrue;
+  EXPECT_NE(PhaseLines(u)[0].text.find("/b/v9; mend that, or end it with `lockkeeper abort up -n default`"),
+            std::string::npos)
+      << PhaseLines(u)[0].text;
+  u.status.phases[0].finished_at = kNow;
+  EXPECT_EQ(PhaseLines(u)[0].text.find("abort"), std::string::npos);
+}
+
+TEST(CliView, ARiskThatIsNoneIsToldByItsReasonAlone) {
+  Upgrade u;
+  u.metadata.name = "up";
+  u.status.outcome = Outcome::kFailed;
+  for (const char* risk : {"none", "none: the old slot serves on", "none; nothing was changed", "clients move"}) {
+    NextAction action;
+    action.command = "x";
+    action.risk = risk;
+    u.status.next_actions.push_back(action);
+  }
+  EXPECT_EQ(OutcomeText(u),
+            "Upgrade up: Failed\n    -> x\n    -> x   (the old slot serves on)\n    -> x   (nothing was changed)\n"
+            "    -> x   (clients move)\n");
+}
+
 TEST(CliView, APreflightPrintsWhatFailedAndThePlan) {
   Upgrade u;
   u.metadata.name = "look";

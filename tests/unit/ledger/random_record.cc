@@ -116,6 +116,7 @@ OutcomeRecord RandomRecord::Outcome() {
     *s = Text();
   }
   o.outcome = static_cast<lockkeeper::Outcome>(Number(4));
+  o.mode = Coin() ? OperationMode::kPreflight : OperationMode::kExecute;
   o.started_at = At();
   o.finished_at = At();
   if (Coin()) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/types/codec.h"
 #include "api/types/conditions.h"
 #include "reconcilers/server/report.h"
 #include "tests/unit/server/a_snapshot.h"
@@ -125,6 +126,37 @@ TEST(ServerStatus, a_declared_version_whose_last_upgrade_failed_is_not_ready_and
             "on, and it is tried again by itself");
   a.rec().spec.version = "v1";  // taken back
   EXPECT_EQ(Reason(StatusOf(a).conditions, "Ready"), "True AsDesired");
+}
+
+// Else each pass of a roll writes the Server, as fast as it polls.
+TEST(ServerStatus, read_back_from_the_api_it_differs_in_nothing) {
+  ASnapshot a;
+  a.Rolling(kStepLease);
+  a.rec().rejected = {{"v2", "sha-v2", "NewSlotNotReady", TestNow().wall + std::chrono::microseconds(123456)}};
+  a.rec().spec.restarted_at = TestNow().wall + std::chrono::microseconds(654321);
+  const ServerStatus status = StatusOf(a);
+  const Result<ServerStatus> stored = FromJson<ServerStatus>(ToJson(status));
+  ASSERT_TRUE(stored.ok()) << stored.status().message();
+  EXPECT_TRUE(SameButProgress(status, *stored));
+  ServerStatus other = status;
+  other.version = "v3";
+  EXPECT_FALSE(SameButProgress(other, *stored));
+}
+
+TEST(ServerStatus, a_preflight_of_the_declared_version_says_nothing_of_it) {
+  ASnapshot a;
+  a.rec().spec.version = "v0";
+  OutcomeRecord looked;
+  looked.kind = kKindUpgrade;
+  looked.name = "look";
+  looked.version = "v0";
+  looked.mode = OperationMode::kPreflight;
+  looked.outcome = Outcome::kFailed;
+  looked.message = "1 MB are free";
+  a.rec().history = {looked};
+  const ServerStatus status = StatusOf(a);
+  EXPECT_EQ(Message(status.conditions, "Ready").find("1 MB"), std::string::npos);
+  EXPECT_EQ(status.history.at(0).mode, OperationMode::kPreflight);
 }
 
 TEST(ServerStatus, a_process_that_has_ended_has_neither_pid_nor_uptime) {
@@ -263,6 +295,7 @@ TEST(RollStatus, what_a_preflight_found_and_would_do_is_told_from_its_outcome_al
   const Plan plan = Decide(a.Take(), TestNow());
   const OutcomeRecord outcome = OutcomeIn(plan);
   ASSERT_EQ(outcome.reason, "PreflightPassed");
+  EXPECT_EQ(outcome.mode, OperationMode::kPreflight);
   const RollStatus status = SummarizeEnded(outcome, RollStatus{}, 1, TestNow(), false);
   EXPECT_GT(status.checks.size(), 5u);
   EXPECT_EQ(status.checks, plan.checks);

@@ -374,10 +374,14 @@ class Decider {
     if (!IsTrue(r.status.conditions, "Ready", r.metadata.generation)) {
       const Condition* stalled = Find(r.status.conditions, "Stalled");
       if (stalled != nullptr && stalled->status == ConditionStatus::kTrue) {
+        const std::string why = "Release " + r.metadata.name + ": " + stalled->message;
+        // What is only looked at has its answer, and keeps nobody waiting for a build that may never come.
+        if (u_.spec.mode == OperationMode::kPreflight) {
+          return End(Outcome::kFailed, stalled->reason, why + "; nothing was changed");
+        }
         std::vector<NextAction> actions = r.status.next_actions;
         actions.push_back(Action("Abort", "abort " + u_.metadata.name, "none; nothing was changed yet"));
-        return Stall(OperationPhase::kDownloading, stalled->reason,
-                     "Release " + r.metadata.name + ": " + stalled->message, std::move(actions));
+        return Stall(OperationPhase::kDownloading, stalled->reason, why, std::move(actions));
       }
       return Wait(OperationPhase::kDownloading, "Downloading", "fetching " + u_.spec.version);
     }

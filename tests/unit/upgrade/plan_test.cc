@@ -466,6 +466,21 @@ TEST(UpgradePlan, APreflightDoesNotSayThatTheNewVersionRuns) {
   EXPECT_EQ(status.new_version, "");
 }
 
+TEST(UpgradePlan, APreflightOfABuildThatIsMissingEndsAndKeepsNobodyWaiting) {
+  const Plan plan =
+      A().Admitted()
+          .ReleaseReady()
+          .With([](Snapshot& s) {
+            s.upgrade.spec.mode = OperationMode::kPreflight;
+            s.release->status.conditions = {Cond("Stalled", ConditionStatus::kTrue, "VersionNotFound", "no v2")};
+          })
+          .Decided();
+  ASSERT_TRUE(plan.finish);
+  EXPECT_EQ(plan.finish->outcome, Outcome::kFailed);
+  EXPECT_EQ(plan.finish->reason, "VersionNotFound");
+  EXPECT_NE(plan.finish->message.find("no v2; nothing was changed"), std::string::npos) << plan.finish->message;
+}
+
 TEST(UpgradePlan, ADowngradeThatAServerDeclaresIsAllowedThere) {
   A a;
   a.Admitted().s.server->status.version = "v3";

@@ -161,7 +161,7 @@ class Reflector::Impl {
     options.field_selector = options_.field_selector;
     options.limit = 1;
     LK_ASSIGN_OR_RETURN(const ListMeta now,
-                        api_.ListEach(cache_.resource(), cache_.namespace_scope(), options, [](Json) {}));
+                        api_.ListEach(cache_.resource(), cache_.namespace_scope(), options, [](const Json&) {}));
     if (WentBack(now.resource_version)) {
       newest_once_ = true;
       Restarted("went back");

@@ -1,6 +1,7 @@
 #include "reconcilers/cli/view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "api/types/conditions.h"
@@ -155,9 +156,9 @@ std::string Table(const std::vector<std::string>& header, const std::vector<std:
 
 std::string ProgressBar(double fraction, int width) {
   const double f = std::clamp(fraction, 0.0, 1.0);
-  const int full = static_cast<int>(f * width + 0.5);
+  const int full = static_cast<int>(std::lround(f * width));
   char percent[8];
-  std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(f * 100 + 0.5));
+  std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(std::lround(f * 100)));
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "] " + percent;
 }
 

@@ -50,7 +50,7 @@ ObjectKey ServerOf(const CachedObject& object) {
 
 class Fleet::Impl {
  public:
-  Impl(Api& api, const Clock& clock, FleetOptions options)
+  Impl(Api& api, const Clock& clock, const FleetOptions& options)
       : clock_(clock), manager_(api, clock, ManagerOptionsOf(options)) {
     if (options.lease_api != nullptr) {
       LeaderElectionOptions election;
@@ -325,8 +325,8 @@ Status NobodyLeads(Api& api, const Now& now) {
                            kLeaseName + " " + text};
 }
 
-Fleet::Fleet(Api& api, const Clock& clock, FleetOptions options)
-    : impl_(std::make_unique<Impl>(api, clock, std::move(options))) {}
+Fleet::Fleet(Api& api, const Clock& clock, const FleetOptions& options)
+    : impl_(std::make_unique<Impl>(api, clock, options)) {}
 Fleet::~Fleet() = default;
 Status Fleet::Start() { return impl_->manager().Start(); }
 Status Fleet::Stop() { return impl_->manager().Stop(); }

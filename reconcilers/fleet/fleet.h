@@ -28,7 +28,7 @@ Status NobodyLeads(Api& api, const Now& now);
 
 class Fleet {
  public:
-  Fleet(Api& api, const Clock& clock, FleetOptions options);
+  Fleet(Api& api, const Clock& clock, const FleetOptions& options);
   ~Fleet();
 
   Status Start();

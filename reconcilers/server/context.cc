@@ -124,12 +124,10 @@ SlotView Context::Slot(const std::string& name) const {
   }
   v.readyz_text = v.port == 0 ? "nothing listens yet" : ReadyzText(facts.readyz);
   if (v.life == Life::kUnknown) return v;
-  if (!v.Live()) {
-    v.readiness = Readiness::kNo;
-  } else if (facts.readyz.known()) {
-    const bool ok = facts.readyz->status == 200 && !facts.readyz->shutting_down;
-    v.readiness = ok ? Readiness::kYes : Readiness::kNo;
-  } else if (v.port == 0) {
+  const bool asked = v.Live() && facts.readyz.known();
+  if (asked && facts.readyz->status == 200 && !facts.readyz->shutting_down) {
+    v.readiness = Readiness::kYes;
+  } else if (asked || !v.Live() || v.port == 0) {
     v.readiness = Readiness::kNo;
   }
   return v;

@@ -125,7 +125,7 @@ void KeepStopped(const Context& c, ServerRecord& next, const OutcomeRecord& out)
   next.rejected.push_back({out.version, "", std::string(EnumName(out.outcome)), c.now.wall});
 }
 
-Plan EndWaiting(const Context& c, const Candidate& x, Outcome outcome, const char* reason, std::string message) {
+Plan EndWaiting(const Context& c, const Candidate& x, Outcome outcome, const char* reason, const std::string& message) {
   OutcomeRecord out;
   out.kind = x.kind;
   out.ns = x.ns;

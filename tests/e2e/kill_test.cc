@@ -1,6 +1,6 @@
 // kill -9 at every step of a real roll: it ends as if it had not been.
 //
-// LK_SAMPLE_SECONDS: how long to go on (default 40; the CI's sample is 90; 0, the default of the nightly run: every
+// LK_SAMPLE_SECONDS: how long to go on (default 25; the CI's sample is 90; 0, the default of the nightly run: every
 // step, up and front, twice). LK_SAMPLE_SEED: the seed of the delays; else the time, printed.
 #include <poll.h>
 
@@ -13,7 +13,7 @@
 #include "tests/e2e/fixture.h"
 
 #ifndef LK_KILL_SECONDS
-#define LK_KILL_SECONDS 40
+#define LK_KILL_SECONDS 25
 #endif
 
 namespace lockkeeper {

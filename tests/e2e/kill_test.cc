@@ -1,6 +1,6 @@
 // kill -9 at every step of a real roll: it ends as if it had not been.
 //
-// LK_SAMPLE_SECONDS: how long to go on (default 25; the CI's sample is 90; 0, the default of the nightly run: every
+// LK_SAMPLE_SECONDS: how long to go on (default 25; the CI's sample is 180; 0, the default of the nightly run: every
 // step, up and front, twice). LK_SAMPLE_SEED: the seed of the delays; else the time, printed.
 #include <poll.h>
 

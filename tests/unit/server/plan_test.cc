@@ -329,6 +329,14 @@ const Row kRows[] = {
      [](const ServerRecord& r) {
        return EndedWaiting(r, Outcome::kAbandoned) && r.rejected.size() == 1 && r.rejected[0].version == "v2";
      }},
+    {"an_aborted_preflight_rejects_nothing",
+     [](ASnapshot& a) {
+       a.rec().spec.version = "v2";
+       Candidate& look = a.Waiting("later");
+       look.roll.controls.abort = true;
+       look.roll.mode = OperationMode::kPreflight;
+     },
+     "Aborted", [](const ServerRecord& r) { return EndedWaiting(r, Outcome::kAborted) && r.rejected.empty(); }},
     // Starting
     {"a_new_slot_that_crashes_is_undone_and_blamed",
      [](ASnapshot& a) { a.Slot("green", 2, "v2").Dead("green").Rolling(kStepStart); }, "NewSlotDied",
